@@ -1,0 +1,20 @@
+"""labcoat: controlled experiments on AI research agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "open_run", "run"]
+
+if TYPE_CHECKING:
+    from labcoat.api import open_run, run
+
+
+def __getattr__(name: str) -> Any:
+    """Load the API on first use, so that ``import labcoat`` stays fast."""
+    if name in ("open_run", "run"):
+        from labcoat import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'labcoat' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Where code runs: data and environments, workspace, sandbox, limits, worker, scorer."""

@@ -1,0 +1,85 @@
+"""Chat models: the protocol and the ones built in."""
+
+from __future__ import annotations
+
+from labcoat.errors import InputError
+from labcoat.models.chat import Call, Model, ModelAway, ModelRefuses, Part, Prompt, Reply, Usage
+
+__all__ = ["Call", "Model", "ModelAway", "ModelRefuses", "Models", "Part", "Prompt", "Reply", "Usage", "load"]
+
+KNOWN = {
+    "offline:mutate": "changes constants in the code; needs no key and no network",
+    "scripted:FILE": "answers with the lines of a file, for tests",
+    "replay:RUN": "answers what another run's model answered",
+}
+
+
+def load(spec: str) -> Model:
+    """The model that ``spec`` names.
+
+    Raises:
+        InputError: unknown kind, or what stands after the colon does not exist.
+    """
+    kind, _, rest = spec.partition(":")
+    if spec == "offline:mutate":
+        from labcoat.models.offline import OfflineMutator
+
+        return OfflineMutator()
+    if kind == "scripted" and rest:
+        from labcoat.models.scripted import ScriptedModel
+
+        return ScriptedModel.read(rest)
+    if kind == "replay" and rest:
+        from labcoat.models.replay import ReplayModel
+
+        return ReplayModel(rest)
+    known = "".join(f"\n  {name:16} {what}" for name, what in KNOWN.items())
+    raise InputError(f"unknown model {spec!r}; known:{known}")
+
+
+class Models:
+    """A model for each purpose: ``offline:mutate``, or ``idea=A,edit=B`` with ``*=C`` for all the others."""
+
+    def __init__(self, by_purpose: dict[str, Model]) -> None:
+        """Map purposes to models; ``*`` stands for every purpose that is not named."""
+        self.by_purpose = by_purpose
+
+    @classmethod
+    def parse(cls, spec: str) -> Models:
+        """Read the form of the command line.
+
+        Raises:
+            InputError: naming the part that is wrong.
+        """
+        head = spec.partition(":")[0]
+        if "=" not in head:
+            return cls({"*": load(spec)})
+        named: dict[str, Model] = {}
+        for part in spec.split(","):
+            purpose, equals, name = part.partition("=")
+            if not (purpose and equals and name):
+                raise InputError(f"--model {spec!r}: {part!r} is not PURPOSE=MODEL")
+            named[purpose.strip()] = load(name.strip())
+        return cls(named)
+
+    def of(self, purpose: str) -> Model:
+        """The model for a purpose.
+
+        Raises:
+            InputError: none is named for it.
+        """
+        model = self.by_purpose.get(purpose) or self.by_purpose.get("*")
+        if model is None:
+            named = ", ".join(self.by_purpose)
+            raise InputError(f"--model names models for {named}, none for {purpose!r}; add {purpose}=MODEL or *=MODEL")
+        return model
+
+    @property
+    def spec(self) -> dict[str, str]:
+        """Names by purpose: part of a run's identity."""
+        return {purpose: model.name for purpose, model in sorted(self.by_purpose.items())}
+
+    @property
+    def constants_only(self) -> bool:
+        """Whether no edit can change anything but literals."""
+        return all(model.constants_only for model in self.by_purpose.values())

@@ -1,0 +1,131 @@
+"""The chat protocol: prompt in, reply out. One screen; everything else about models builds on it (design 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from labcoat.errors import InputError, Stopped
+from labcoat.tree import sha256
+
+Finish = Literal["stop", "length", "refusal", "context_too_long", "schema_never_met"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A named piece of a prompt: ``task``, ``metric``, ``file`` (with a path), ``history``, ``instruction``."""
+
+    name: str
+    text: str
+    path: str = ""
+
+    def render(self) -> str:
+        """The part as a model reads it; files are fenced under their path, with a fence longer than any inside."""
+        if self.name != "file":
+            return self.text
+        ticks = 3
+        while "`" * ticks in self.text:
+            ticks += 1
+        fence = "`" * ticks
+        return f"### FILE: {self.path}\n{fence}\n{self.text.rstrip()}\n{fence}"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt as a list of named parts, stored by part."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[Part | None]) -> Prompt:
+        """A prompt of the parts that are there and not empty."""
+        return cls(tuple(part for part in parts if part is not None and part.text.strip()))
+
+    @property
+    def text(self) -> str:
+        """The whole prompt as one text."""
+        return "\n\n".join(part.render() for part in self.parts)
+
+    def get(self, name: str) -> str:
+        """The text of all parts of that name, joined; empty if there is none."""
+        return "\n\n".join(part.text for part in self.parts if part.name == name)
+
+    def fingerprint(self) -> list[list[str]]:
+        """Name, path and SHA-256 of each part: what a prompt is compared by."""
+        return [[part.name, part.path, sha256(part.text.encode())] for part in self.parts]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Text of the ``file`` parts by path."""
+        return {part.path: part.text for part in self.parts if part.name == "file"}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens in named parts; providers count differently, these parts do not overlap (reasoning is inside output)."""
+
+    input_uncached: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    of_which_reasoning: int = 0
+
+    @property
+    def total(self) -> int:
+        """All tokens of the call."""
+        return self.input_uncached + self.cache_read + self.cache_write + self.output
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model answered. ``cost`` is in USD, None where the price is unknown; ``latency`` in seconds."""
+
+    text: str
+    parsed: Any = None
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    latency: float = 0.0
+    finish: Finish = "stop"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for the journal."""
+        return {**vars(self), "usage": dict(vars(self.usage))}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Reply:
+        """The inverse of :meth:`to_json`; unknown fields of later versions are passed over."""
+        known = {k: v for k, v in data.items() if k in cls.__dataclass_fields__}
+        usage = {k: v for k, v in data.get("usage", {}).items() if k in Usage.__dataclass_fields__}
+        return cls(**known | {"usage": Usage(**usage)})
+
+
+@dataclass(frozen=True)
+class Call:
+    """The circumstances of one call, for the models that depend on them (offline, scripted, replay)."""
+
+    purpose: str
+    key: str  # scope and ordinal in the journal
+    index: int  # how many model calls the run made before this one
+    seed: int  # derived from the run's seed and the key
+    schema: dict[str, Any] | None = None
+
+
+class ModelAway(Stopped):
+    """The endpoint cannot be reached or is overloaded: the run stops here and can be resumed."""
+
+
+class ModelRefuses(InputError):
+    """No call can succeed as things are (bad key, unknown model, nothing recorded): the run stops."""
+
+
+class Model(Protocol):
+    """A chat model. ``chat`` raises ModelAway (transient) or ModelRefuses (permanent for the run)."""
+
+    name: str
+    constants_only: bool
+    """Whether its edits can change nothing but literals: only then may a run go on without a sandbox."""
+
+    def chat(self, prompt: Prompt, call: Call) -> Reply:
+        """Answer one prompt."""
+        ...

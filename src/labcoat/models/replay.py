@@ -1,0 +1,37 @@
+"""A model that answers what another run's model answered: anyone can play a published run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from labcoat.journal import Journal
+from labcoat.models.chat import Call, ModelRefuses, Prompt, Reply
+
+
+class ReplayModel:
+    """Answers from the journal of a run, by key; a prompt that differs from the recorded one is refused."""
+
+    constants_only = False
+
+    def __init__(self, run: str) -> None:
+        """``run`` is the folder of a run."""
+        self.name = f"replay:{run}"
+        if not (Path(run) / "events.jsonl").is_file():
+            raise ModelRefuses(f"--model replay:{run}: no run there (no events.jsonl)")
+        self._journal = Journal(Path(run))
+
+    def chat(self, prompt: Prompt, call: Call) -> Reply:
+        """The recorded reply."""
+        event = self._journal.finished(call.key)
+        if event is None or "reply" not in event["result"]:
+            raise ModelRefuses(f"{self.name}: no reply is recorded for {call.purpose} {call.key}")
+        asked = prompt.fingerprint()
+        if asked != event["request"]["parts"]:
+            changed = [a[0] for a, b in zip(asked, event["request"]["parts"], strict=False) if a != b]
+            raise ModelRefuses(
+                f"{self.name}: {call.purpose} {call.key} asks something else than the recorded run did "
+                f"(parts that differ: {', '.join(changed) or 'their number'}); "
+                "use the task, strategy, seed and labcoat version of its run.json"
+            )
+        reply = event["result"]["reply"]
+        return Reply.from_json(reply | {"text": self._journal.blobs.text(reply["text"])})

@@ -1,0 +1,53 @@
+"""A model that answers from a script. Tests use it with the real lab, editor and journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from labcoat.errors import InputError
+from labcoat.models.chat import Call, ModelRefuses, Prompt, Reply
+
+Answer = Callable[[Prompt, Call], str | Reply]
+
+
+class ScriptedModel:
+    """Answers from a list, in the order of the run's calls, or from a function of prompt and call."""
+
+    constants_only = False
+
+    def __init__(self, script: Sequence[str | Reply] | Answer, name: str = "scripted") -> None:
+        """``script`` is a list of replies, or a function that gives one."""
+        self.name = name
+        self._script = script
+
+    @classmethod
+    def read(cls, path: str) -> ScriptedModel:
+        """Read one reply a line: a JSON string, or an object with the fields of a Reply.
+
+        Raises:
+            InputError: naming the line that is wrong.
+        """
+        replies: list[str | Reply] = []
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise InputError(f"--model scripted:{path}: {error.strerror}") from None
+        for number, line in enumerate(lines, 1):
+            try:
+                value = json.loads(line)
+                replies.append(value if isinstance(value, str) else Reply.from_json(value))
+            except (ValueError, TypeError, AttributeError):
+                raise InputError(f"{path}:{number}: neither a JSON string nor a reply object") from None
+        return cls(replies, name=f"scripted:{path}")
+
+    def chat(self, prompt: Prompt, call: Call) -> Reply:
+        """The reply that the script has for this call."""
+        if callable(self._script):
+            answer = self._script(prompt, call)
+        elif call.index < len(self._script):
+            answer = self._script[call.index]
+        else:
+            raise ModelRefuses(f"{self.name}: has {len(self._script)} replies, the run asks for one more")
+        return answer if isinstance(answer, Reply) else Reply(answer, cost=0.0)
