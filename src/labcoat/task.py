@@ -271,6 +271,38 @@ class Task:
             raise InputError(f"{path}: files.editable: {manifest.files.editable} matches nothing in {folder}/workspace")
         return task
 
+    @cached_property
+    def statement(self) -> str:
+        """What the agent is told of the task: the prompt's text, then the facts that the manifest itself holds."""
+        manifest = self.manifest
+        facts = [f"Files that may be changed: {', '.join(manifest.files.editable)}"]
+        for bound in manifest.constraint:
+            slack = f", within {bound.tolerance:g}" if bound.tolerance else ""
+            against = "the baseline's" if bound.reference == "baseline" else f"{bound.reference:g}"
+            rule = "a run that breaks it is not valid" if bound.kind == "enforced" else "declared, not measured"
+            facts.append(f"Constraint: {bound.metric} {bound.side.replace('_', ' ')} {against}{slack} ({rule})")
+        for phase in manifest.phase:
+            limits = phase.resources
+            facts.append(
+                f"Limits of {phase.name}: {phase.timeout:g} s, {limits.cpus} thread(s), {limits.memory_mb} MiB memory"
+            )
+        if manifest.environment.requires:
+            facts.append(f"Installed packages, and no others: {', '.join(manifest.environment.requires)}")
+        return "\n".join([manifest.prompt.text.strip(), "", *facts])
+
+    def drift(self, baseline: float) -> str:
+        """A warning if the baseline's validation metric differs from the card by more than noise, else nothing."""
+        card = self.manifest.references.baseline_val
+        if card is None:
+            return ""
+        noise = max(self.manifest.references.noise_floor, 2 * card.std, 1e-6 * abs(card.mean))
+        if abs(baseline - card.mean) <= noise:
+            return ""
+        return (
+            f"baseline-differs-from-card: {self.metric.name} of the untouched code is {baseline:.6g} here, the card of "
+            f"{self.id} says {card.mean:.6g} (noise {noise:.3g}); compare results with those of this machine only"
+        )
+
     def needed_files(self) -> list[str]:
         """Files that the task folder must hold beside ``task.toml``."""
         if self.manifest.simulation:

@@ -29,7 +29,8 @@ class Blobs:
 
     def put(self, content: bytes | str) -> str:
         """Store ``content`` unless it is there; return its hash."""
-        data = content.encode() if isinstance(content, str) else content
+        # A model's reply may hold lone surrogates, which are no text: they become question marks.
+        data = content.encode(errors="replace") if isinstance(content, str) else content
         sha = sha256(data)
         if sha not in self._index:
             if self._append is None:

@@ -74,11 +74,16 @@ class Change:
         old = lines[row]
         new = old[: at.column] + self.new + old[at.column + len(at.source) :]
         first = last = row
-        while text.count("\n".join(lines[first : last + 1])) > 1 and (first > 0 or last < len(lines) - 1):
+        while occurrences(lines, lines[first : last + 1]) > 1:
             first, last = max(0, first - 1), min(len(lines) - 1, last + 1)
         search = lines[first : last + 1]
         replace = [*lines[first:row], new, *lines[row + 1 : last + 1]]
         return "\n".join([f"### FILE: {at.path}", "<<<<<<< SEARCH", *search, "=======", *replace, ">>>>>>> REPLACE"])
+
+
+def occurrences(lines: list[str], window: list[str]) -> int:
+    """At how many places ``window`` stands in ``lines``, overlapping ones included."""
+    return sum(lines[at : at + len(window)] == window for at in range(len(lines) - len(window) + 1))
 
 
 class OfflineMutator:

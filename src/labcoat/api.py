@@ -1,0 +1,81 @@
+"""The Python API: ``labcoat.run(...)`` does what ``labcoat run`` does, ``labcoat.open_run`` reads a run folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from labcoat.bench.simulated import SimulatedBench
+from labcoat.budget import Limits
+from labcoat.history import History
+from labcoat.journal import Observer
+from labcoat.lab import Strategy
+from labcoat.models import Models
+from labcoat.running import Plan, RunBench, execute
+from labcoat.task import Task
+
+Report = Callable[[str], None]
+
+
+def run(
+    *,
+    task: str | Task,
+    strategy: str | Strategy = "autoresearch",
+    model: str | Models = "offline:mutate",
+    steps: int = 100,
+    seed: int = 0,
+    params: dict[str, Any] | None = None,
+    runs: str | os.PathLike[str] = "runs",
+    sandbox: Literal["bwrap", "none"] | None = None,
+    limits: Limits | None = None,
+    report: Report = lambda text: None,
+    observers: list[Observer] | None = None,
+) -> History:
+    """Run a strategy on a task, or go on where that run stopped; a finished run returns at once.
+
+    Args:
+        task: id of a task, its folder, or a Task.
+        strategy: name of a strategy, or a Strategy.
+        model: a model, ``offline:mutate``, or one for each purpose, ``idea=A,edit=B``.
+        steps: the budget: validation executions.
+        seed: seed of the run: of the strategy's randomness, the offline model's, and the training.
+        params: parameters of the strategy by name.
+        runs: folder of all runs.
+        sandbox: ``bwrap``, ``none`` (marked in the result), or None for bwrap where it works.
+        limits: further limits; not part of the run's identity.
+        report: called with a line of text when something takes time.
+        observers: called with each event as it is recorded; one that fails is switched off.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        LabcoatError: says what is wrong and what to do next; what was reached is kept.
+    """
+    plan = Plan.of(task=task, strategy=strategy, params=params, model=model, steps=steps, seed=seed, limits=limits)
+    return History(execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or []))
+
+
+def open_run(folder: str | os.PathLike[str]) -> History:
+    """Read the run in ``folder`` (or the only one below it)."""
+    return History.find(Path(folder))
+
+
+def make_bench(plan: Plan, sandbox: Literal["bwrap", "none"] | None, report: Report) -> RunBench:
+    """The bench that a plan's task needs.
+
+    Raises:
+        CannotRunHere: the sandbox does not work here, with the remedy.
+    """
+    if plan.task.manifest.simulation:
+        return SimulatedBench(plan.task)
+    from labcoat.bench.sandbox import choose, probe
+    from labcoat.bench.worker import SandboxedBench
+
+    chosen = choose(sandbox, plan.models.constants_only)
+    if chosen.level == "none" and sandbox is None:
+        report(f"NO SANDBOX: {probe()}")
+        report("going on without one only because this model can change nothing but constants; the result is marked")
+    return SandboxedBench(plan.task, chosen, report)

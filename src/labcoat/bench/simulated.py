@@ -1,0 +1,106 @@
+"""The bench of simulated tasks: a trial is a pure function of the constants in the candidate's code.
+
+No process runs and no candidate code is executed: constants are read from the syntax tree. Such a trial takes
+microseconds, its landscape and its optimum are known, and it passes through the same lab, journal and editor as a
+real one.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from labcoat.bench.constraints import judge
+from labcoat.bench.outcome import Measure, Outcome
+from labcoat.errors import InputError
+from labcoat.task import Task
+from labcoat.tree import Code
+
+Simulate = Callable[[Mapping[str, object], str, int], dict[str, float]]
+
+
+class SimulatedBench:
+    """Runs a task that has a ``[simulation]`` table."""
+
+    def __init__(self, task: Task) -> None:
+        """``task`` names the module that holds ``simulate(constants, split, seed)``."""
+        self.task = task
+
+    def prepare(self) -> None:
+        """Nothing to fetch and nothing to build."""
+
+    def facts(self) -> dict[str, Any]:
+        """What ran where, for run.json."""
+        return {
+            "sandbox": {"level": "none needed", "enforced": ["no candidate code is executed"]},
+            "environment": {"lock": [], "lock_hash": ""},
+        }
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def baseline(self, seed: int) -> Outcome:
+        """The untouched code on validation."""
+        return self._measure(self.task.baseline, "val", seed)
+
+    @contextmanager
+    def trial(self, code: Code, seed: int) -> Iterator[tuple[Outcome, Path | None]]:
+        """``code`` on validation. There is no artefact: the code is all that the test needs."""
+        yield self._measure(code, "val", seed), None
+
+    def test(self, artefact: Path | None, code: Code, seed: int) -> Outcome:
+        """``code`` on test."""
+        return self._measure(code, "test", seed)
+
+    def baseline_test(self, seed: int) -> Outcome:
+        """The untouched code on test."""
+        return self._measure(self.task.baseline, "test", seed)
+
+    @cached_property
+    def _simulate(self) -> Simulate:
+        path = self.task.folder / (self.task.manifest.simulation.module if self.task.manifest.simulation else "")
+        spec = importlib.util.spec_from_file_location(f"labcoat_simulation_{self.task.hash[:8]}", path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"{path}: simulation.module: not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        simulate: Simulate = module.simulate
+        return simulate
+
+    def _measure(self, code: Code, split: str, seed: int) -> Outcome:
+        manifest = self.task.manifest
+        try:
+            measured = self._simulate(constants(code, self.task.editable_files(code)), split, seed)
+        except (ValueError, SyntaxError) as error:
+            return Outcome("crash", seed, error=f"{type(error).__name__}: {error}")
+        if not all(math.isfinite(value) for value in measured.values()):
+            return Outcome("bad_output", seed, error=f"not finite: {measured}")
+        metrics = {name: Measure([value], [0.0]) for name, value in measured.items()}
+        reference = metrics if code == self.task.baseline else self._measure(self.task.baseline, split, seed).metrics
+        status, slack, text = judge(manifest, metrics, reference, split == "test")
+        return Outcome(status, seed, metrics, slack, text)
+
+
+def constants(code: Code, paths: list[str]) -> dict[str, object]:
+    """The literals that the files assign to names at top level.
+
+    Raises:
+        SyntaxError: a file is no Python.
+    """
+    found: dict[str, object] = {}
+    for path in paths:
+        for statement in ast.parse(code.text(path), filename=path).body:
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                try:
+                    value = ast.literal_eval(statement.value)
+                except ValueError:
+                    continue
+                found.update({target.id: value for target in targets if isinstance(target, ast.Name)})
+    return found

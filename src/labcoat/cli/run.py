@@ -1,0 +1,90 @@
+"""``labcoat run``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from labcoat.errors import InputError
+
+
+class SandboxName(StrEnum):
+    """Values of ``--sandbox``."""
+
+    bwrap = "bwrap"
+    none = "none"
+
+
+def run(
+    task: Annotated[str, typer.Argument(help="A task (`labcoat tasks` lists them) or the folder of one.")],
+    strategy: Annotated[str, typer.Option(help="A strategy; `labcoat strategies` lists them.")] = "autoresearch",
+    model: Annotated[str, typer.Option(help="A model, or one for each purpose: idea=A,edit=B.")] = "offline:mutate",
+    steps: Annotated[int, typer.Option(help="Budget: validation executions.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
+    param: Annotated[list[str] | None, typer.Option("-S", metavar="NAME=VALUE", help="A strategy's parameter.")] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    sandbox: Annotated[
+        SandboxName | None, typer.Option(help="Default: bwrap, or refuse. `none` is marked in every result.")
+    ] = None,
+    max_calls: Annotated[int | None, typer.Option(help="Stop before more model calls than this.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Stop once this many tokens are used.")] = None,
+    max_usd: Annotated[float | None, typer.Option(help="Stop once this much money is spent.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Stop once calls and trials took this long.")] = None,
+) -> None:
+    """Run a strategy on a task. The same command again goes on where it stopped; a finished run exits at once."""
+    from labcoat.budget import Limits
+    from labcoat.running import Plan
+
+    limits = Limits(calls=max_calls, tokens=max_tokens, usd=max_usd, seconds=max_seconds)
+    plan = Plan.of(
+        task=task, strategy=strategy, params=_params(param or []), model=model, steps=steps, seed=seed, limits=limits
+    )
+    run_plan(plan, runs, sandbox.value if sandbox else None)
+
+
+def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
+    """Run with live progress; print where it lies and how it ended. Ctrl-C and SIGTERM stop it cleanly."""
+    from labcoat.api import make_bench
+    from labcoat.cli.look import summary
+    from labcoat.cli.progress import Progress
+    from labcoat.history import History
+    from labcoat.running import execute, is_finished
+
+    folder = plan.folder(runs)
+    print(f"{plan.strategy.name} on {plan.task.id}, seed {plan.seed}: {folder}", file=sys.stderr)
+    if is_finished(folder):
+        execute(plan, runs, lambda: make_bench(plan, sandbox, print), [])
+        print("already finished; nothing to do", file=sys.stderr)
+    else:
+        with Progress(plan, folder) as progress:
+            before = signal.signal(signal.SIGTERM, _interrupt)
+            try:
+                execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress])
+            except KeyboardInterrupt:
+                progress.report(f"stopped after step {progress.done}; the same command goes on from here")
+                raise typer.Exit(130) from None
+            finally:
+                signal.signal(signal.SIGTERM, before)
+    history = History(folder)
+    summary(history)
+    return history
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _params(given: list[str]) -> dict[str, Any]:
+    named = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"-S {text}: write it as NAME=VALUE")
+        named[name.strip()] = value
+    return named

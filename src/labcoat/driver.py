@@ -1,0 +1,342 @@
+"""The driver: our side of the Lab.
+
+It steps a strategy's coroutine, performs each request through the journal, numbers what it does, charges the budget,
+and keeps the best trial's artefact.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from labcoat import editor
+from labcoat.bench.outcome import Outcome, error_text, metric_line
+from labcoat.budget import Budget
+from labcoat.embedding import embed
+from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
+from labcoat.journal import Journal
+from labcoat.lab import (
+    AskRequest,
+    Brief,
+    Edit,
+    EditRequest,
+    EmbedRequest,
+    Lab,
+    OutOfSteps,
+    ParallelRequest,
+    Request,
+    Steps,
+    Strategy,
+    Trial,
+    TrialRequest,
+)
+from labcoat.models import Call, Models, Prompt, Reply
+from labcoat.packing import pack_changes, pack_outcome, unpack_changes, unpack_outcome
+from labcoat.task import Task
+from labcoat.tree import Code, sha256
+
+BASELINE = "baseline"
+
+
+class Bench(Protocol):
+    """What runs code: sandboxed for real tasks, a pure function for simulated ones."""
+
+    def baseline(self, seed: int) -> Outcome:
+        """Outcome of the untouched code on validation."""
+        ...
+
+    def trial(self, code: Code, seed: int) -> AbstractContextManager[tuple[Outcome, Path | None]]:
+        """Outcome of ``code`` on validation, and the folder of its artefact for as long as the context is open."""
+        ...
+
+    def test(self, artefact: Path | None, code: Code, seed: int) -> Outcome:
+        """Outcome of ``code`` on the hidden split, predicted from its kept artefact."""
+        ...
+
+
+class Keeper(Protocol):
+    """Where artefacts of the best trials are kept."""
+
+    def store(self, outcome: Outcome, folder: Path | None) -> None:
+        """Keep an artefact (before its trial's event is written)."""
+        ...
+
+    def only(self, outcome: Outcome) -> None:
+        """Remove all others (after the event is written)."""
+        ...
+
+
+@dataclass(eq=False)
+class Scope:
+    """A lab with its numbering: the root of a search, or one child of a batch."""
+
+    path: str
+    lab: Lab
+    steps: Steps
+    count: int = 0
+
+    def next_key(self) -> str:
+        """Key of the next effect of this scope."""
+        key = f"{self.path}/{self.count}"
+        self.count += 1
+        return key
+
+
+class Driver:
+    """Runs one search. Everything that it does is a function of the journal and of what goes live."""
+
+    def __init__(
+        self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, keeper: Keeper,
+        budget: Budget, steps: int, seed: int, verify: bool = False,
+    ) -> None:  # fmt: skip
+        """Wire the parts together; :meth:`search` runs. ``verify`` also applies every recorded reply again."""
+        self.task = task
+        self.strategy = strategy
+        self.bench = bench
+        self.models = models
+        self.journal = journal
+        self.keeper = keeper
+        self.budget = budget
+        self.steps = steps
+        self.seed = seed
+        self.verify = verify
+        self.calls = 0
+        self.brief: Brief
+        self.best: Trial
+        self.trials: list[Trial] = []
+
+    def search(self, params: Any) -> str:
+        """Run the strategy until its budget is spent or it returns; return why it ended.
+
+        Raises:
+            StrategyError: the strategy broke a rule or failed itself.
+        """
+        manifest = self.task.manifest
+        self.best = self._baseline()
+        if not self.best.ok:
+            raise CannotRunHere(
+                f"task {self.task.id}: its baseline fails here, nothing can be compared with it\n{self.best.error}"
+            )
+        self.brief = Brief(self.task.statement, manifest.metric, tuple(manifest.files.editable), self.best)
+        scope = self._scope("", self.steps)
+        try:
+            self._drive(scope, self.strategy.search(scope.lab, params))
+        except OutOfSteps:
+            return "steps spent"
+        return "steps spent" if scope.steps.left == 0 else "strategy returned"
+
+    # --- stepping a coroutine -------------------------------------------------------------------------------------
+
+    def _drive(self, scope: Scope, coroutine: Awaitable[Any]) -> Any:
+        assert isinstance(coroutine, Coroutine), "a strategy is an async function"
+        value: Any = None
+        error: Exception | None = None
+        try:
+            while True:
+                request = coroutine.throw(error) if error else coroutine.send(value)
+                value, error = None, None
+                if not isinstance(request, Request):
+                    raise StrategyError(
+                        f"strategy {self.strategy.name}: awaited {type(request).__name__}; "
+                        "a strategy may await the verbs of its lab only (ask, edit, trial, parallel, embed)"
+                    )
+                if request.lab is not scope.lab:
+                    raise StrategyError(
+                        f"strategy {self.strategy.name}: used the lab of another scope; "
+                        "a job of `parallel` must use the lab that it is given"
+                    )
+                try:
+                    value = self._perform(scope, request)
+                except OutOfSteps as out:
+                    error = out
+        except StopIteration as stop:
+            return stop.value
+        except (LabcoatError, OutOfSteps, KeyboardInterrupt):
+            raise
+        except Exception as failure:
+            last = traceback.extract_tb(failure.__traceback__)[-1]
+            raise StrategyError(
+                f"strategy {self.strategy.name} failed at {last.filename}:{last.lineno}: "
+                f"{type(failure).__name__}: {failure}\nThe run is kept as it is; a corrected strategy begins a new one."
+            ) from failure
+        finally:
+            coroutine.close()
+
+    def _perform(self, scope: Scope, request: Request[Any]) -> Any:
+        match request:
+            case AskRequest():
+                return self._ask(scope.next_key(), request)
+            case EditRequest():
+                return self._edit(scope.next_key(), request)
+            case TrialRequest():
+                scope.steps.spend()
+                return self._trial(scope.next_key(), request)
+            case ParallelRequest():
+                return self._parallel(scope, request)
+            case EmbedRequest():
+                return self._embed(scope.next_key(), request)
+            case _:
+                raise StrategyError(f"strategy {self.strategy.name}: unknown request {type(request).__name__}")
+
+    # --- the effects ----------------------------------------------------------------------------------------------
+
+    def _ask(self, key: str, request: AskRequest) -> Reply:
+        result = self._perform_effect(
+            key,
+            "ask",
+            self._chat_request(request.purpose, request.prompt) | {"schema": request.schema},
+            lambda: {"reply": self._chat(key, request.purpose, request.prompt, request.schema)},
+        )
+        return self._charged_reply(result)
+
+    def _edit(self, key: str, request: EditRequest) -> Edit:
+        base = request.base
+        prompt = editor.edit_prompt(
+            task=self.task.statement,
+            metric=base.line,
+            files={path: base.code.text(path) for path in self.task.editable_files(base.code)},
+            instruction=request.instruction,
+            error=request.error,
+            patterns=self.task.manifest.files.editable,
+        )
+
+        def live() -> dict[str, Any]:
+            reply = self._chat(key, "edit", prompt, None)
+            code, reason = self._apply(reply["finish"], self.journal.blobs.text(reply["text"]), base.code)
+            changes = pack_changes(self.task.baseline, code, self.journal.blobs)
+            return {"reply": reply, "reason": reason, "changes": changes}
+
+        request_json = self._chat_request("edit", prompt) | {"base": base.key, "code": base.code.sha}
+        result = self._perform_effect(key, "edit", request_json, live)
+        reply = self._charged_reply(result)
+        code = unpack_changes(self.task.baseline, result["changes"], self.journal.blobs)
+        if self.verify and self._apply(reply.finish, reply.text, base.code) != (code, result["reason"]):
+            raise Diverged(f"{self.journal.path}: edit {key}: the recorded reply gives another code than was recorded")
+        return Edit(key, base, code, request.instruction, result["reason"])
+
+    def _apply(self, finish: str, reply: str, base: Code) -> tuple[Code, str]:
+        if finish not in ("stop", "length"):
+            return base, f"the model gave no edit ({finish.replace('_', ' ')})"
+        edited = editor.apply_reply(reply, base, self.task.is_editable)
+        return edited.code, edited.reason
+
+    def _trial(self, key: str, request: TrialRequest) -> Trial:
+        edit = request.edit
+        try:
+            facts = json.loads(json.dumps(request.facts, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise StrategyError(
+                f"strategy {self.strategy.name}: trial {key}: facts must be plain data: {error}"
+            ) from None
+        best = self.best
+
+        def live() -> dict[str, Any]:
+            if not edit.ok:
+                return pack_outcome(Outcome("edit_failed", self.seed, error=edit.reason), self.journal.blobs)
+            with self.bench.trial(edit.code, self.seed) as (outcome, artefact):
+                if self.brief.better(self._seen(key, edit.code, outcome, edit.base, facts), best):
+                    self.keeper.store(outcome, artefact)
+                return pack_outcome(outcome, self.journal.blobs)
+
+        def lost() -> dict[str, Any]:
+            text = "labcoat itself died each time that this code ran; it is not run again"
+            return pack_outcome(Outcome("crash", self.seed, error=text), self.journal.blobs)
+
+        request_json = {
+            "edit": edit.key, "parent": edit.base.key, "code": edit.code.sha, "seed": self.seed, "facts": facts,
+        }  # fmt: skip
+        fresh = self.journal.finished(key) is None
+        result = self._perform_effect(key, "trial", request_json, live, lost=lost)
+        outcome = unpack_outcome(result, self.journal.blobs)
+        trial = self._seen(key, edit.code, outcome, edit.base, facts)
+        self.trials.append(trial)
+        if self.brief.better(trial, best):
+            self.best = trial
+            if fresh:  # what is replayed was superseded long ago, and its artefact is gone
+                self.keeper.only(outcome)
+        return trial
+
+    def _parallel(self, scope: Scope, request: ParallelRequest) -> list[Any]:
+        batch = scope.next_key()
+        jobs = list(request.jobs)[: scope.steps.left]
+        self.journal.perform(batch, "parallel", {"jobs": len(jobs)}, lambda: None)
+        results = []
+        for number, job in enumerate(jobs):
+            path = f"{batch}.{number}"
+            child = self._scope(path, 1)
+            try:
+                results.append(self._drive(child, job(child.lab)))
+            except OutOfSteps:
+                raise StrategyError(
+                    f"strategy {self.strategy.name}: job {path} of `parallel` asked for a second trial; a job has one"
+                ) from None
+            if child.steps.left == 0:
+                scope.steps.spend()
+        return results
+
+    def _embed(self, key: str, request: EmbedRequest) -> list[float]:
+        code = request.code
+        result: list[float] = self.journal.perform(
+            key, "embed", {"code": code.sha, "by": "hashed tokens"}, lambda: embed(code, self.task.editable_files(code))
+        )
+        return result
+
+    def _baseline(self) -> Trial:
+        code = self.task.baseline
+
+        def live() -> dict[str, Any]:
+            outcome = self.bench.baseline(self.seed)
+            packed = pack_outcome(outcome, self.journal.blobs)
+            drift = self.task.drift(outcome.metrics[self.task.metric.name].mean) if outcome.ok else ""
+            return packed | ({"warning": drift} if drift else {})
+
+        result = self.journal.perform(BASELINE, "baseline", {"code": code.sha, "seed": self.seed}, live)
+        return self._seen(BASELINE, code, unpack_outcome(result, self.journal.blobs), None, {})
+
+    # --- shared by the effects ------------------------------------------------------------------------------------
+
+    def _perform_effect(
+        self, key: str, kind: str, request: Any, live: Callable[[], Any], lost: Callable[[], Any] | None = None
+    ) -> Any:
+        if self.journal.finished(key) is None:
+            self.budget.check()
+        result = self.journal.perform(key, kind, request, live, lost=lost)
+        event = self.journal.finished(key)
+        assert event is not None
+        self.budget.charge(event)
+        return result
+
+    def _chat_request(self, purpose: str, prompt: Prompt) -> dict[str, Any]:
+        return {"purpose": purpose, "model": self.models.of(purpose).name, "parts": prompt.fingerprint()}
+
+    def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
+        for part in prompt.parts:
+            self.journal.blobs.put(part.text)
+        call = Call(purpose, key, self.calls, self._derive("model", key), schema)
+        reply = self.models.of(purpose).chat(prompt, call).to_json()
+        return reply | {"text": self.journal.blobs.put(reply["text"])}
+
+    def _charged_reply(self, result: dict[str, Any]) -> Reply:
+        self.calls += 1
+        reply = result["reply"]
+        return Reply.from_json(reply | {"text": self.journal.blobs.text(reply["text"])})
+
+    def _seen(self, key: str, code: Code, outcome: Outcome, parent: Trial | None, facts: dict[str, Any]) -> Trial:
+        metric = self.task.metric.name
+        value = outcome.metrics[metric].mean if outcome.ok else None
+        line = metric_line(self.task.manifest, outcome)
+        error = "" if outcome.ok else error_text(outcome)
+        return Trial(key, code, outcome.ok, outcome.status, value, line, error, parent, facts)
+
+    def _scope(self, path: str, left: int) -> Scope:
+        steps = Steps(left)
+        return Scope(path, Lab(self.brief, random.Random(self._derive("scope", path)), steps), steps)
+
+    def _derive(self, *of: object) -> int:
+        return int(sha256(json.dumps([self.seed, *of]).encode())[:15], 16)

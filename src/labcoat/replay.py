@@ -1,0 +1,153 @@
+"""Replay: every decision of a run re-executed from its journal, and verified."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Never
+
+from labcoat import catalog, strategies
+from labcoat.bench.constraints import judge
+from labcoat.bench.outcome import Outcome
+from labcoat.errors import Diverged, InputError
+from labcoat.history import History
+from labcoat.journal import Unrecorded
+from labcoat.lab import source_hash
+from labcoat.models import Call, Models, Prompt
+from labcoat.running import Kept, Plan, stages
+from labcoat.tree import Code
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a replay found to be as recorded."""
+
+    decisions: int
+    trials: int
+    contents: int
+    finished: bool
+    text: str
+
+
+class _Recorded:
+    """A model and a bench that must not be asked: everything is in the journal."""
+
+    constants_only = True
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def chat(self, prompt: Prompt, call: Call) -> Never:
+        self._never()
+
+    def prepare(self) -> None:
+        """Nothing to prepare."""
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing ran."""
+        return {}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def baseline(self, seed: int) -> Outcome:
+        self._never()
+
+    def baseline_test(self, seed: int) -> Outcome:
+        self._never()
+
+    def trial(self, code: Code, seed: int) -> AbstractContextManager[tuple[Outcome, Path | None]]:
+        self._never()
+
+    def test(self, artefact: Path | None, code: Code, seed: int) -> Outcome:
+        self._never()
+
+    def _never(self) -> Never:
+        raise Diverged("replay asked for something live")  # the journal refuses first
+
+
+class _Untouched(Kept):
+    """Replay only reads: nothing is stored or removed."""
+
+    def store(self, outcome: Outcome, folder: Path | None) -> None:
+        pass
+
+    def only(self, outcome: Outcome) -> None:
+        pass
+
+
+def replay(history: History, task: str | None = None) -> Verified:
+    """Drive the strategy again from the journal alone.
+
+    Verified are: every request of the strategy (prompts included), the code that each recorded reply gives, each
+    trial's verdict on its constraints, the best, what was chosen for the test, and the hash of every content.
+
+    Args:
+        history: the run.
+        task: folder of the task where it is not a shipped one.
+
+    Raises:
+        InputError: the task or the strategy is not the one of the run any more.
+        Diverged: something recomputed differs from what was recorded, or was recorded and is never asked for.
+    """
+    plan = _plan(history, task)
+    journal = history.journal
+    recorded = _Recorded()
+    try:
+        stages(plan, journal, recorded, _Untouched(history.folder / "best"), verify=True)
+    except Unrecorded:
+        if history.status == "finished":
+            raise
+    left = [e["key"] for e in journal.events if e["state"] == "finished" and e["key"] not in journal.performed]
+    if left:
+        raise Diverged(f"{journal.path}: recorded, but the strategy never asks for it: {', '.join(left[:5])}")
+    _verify_verdicts(history)
+    contents = journal.blobs.verify()
+    best = history.best.number if history.best else 0
+    text = (
+        f"{len(journal.performed)} decisions re-executed and equal to the journal, {len(history.trials)} trials, "
+        f"{contents} contents intact; best is step {best}"
+    )
+    if history.status != "finished":
+        text += f"; the run is not finished ({history.status})"
+    return Verified(len(journal.performed), len(history.trials), contents, history.status == "finished", text)
+
+
+def _plan(history: History, task: str | None) -> Plan:
+    spec, record = history.spec, history.folder / "run.json"
+    found = catalog.find(task or spec["task"]["id"])
+    if found.hash != spec["task"]["hash"]:
+        raise InputError(
+            f"{record}: spec.task.hash: the task {found.id} in {found.folder} is not the one of this run "
+            f"(version {spec['task']['version']}); replay with labcoat {history.record['labcoat']}, "
+            "or name the folder of the recorded task with --task"
+        )
+    strategy = strategies.find(spec["strategy"]["name"])
+    now = source_hash(strategy.source())
+    if now != spec["strategy"]["source"]:
+        raise InputError(
+            f"{record}: spec.strategy.source: {strategy.path} has changed since the run began; its source then is kept "
+            f"in the field strategy_source: restore it, or replay with labcoat {history.record['labcoat']}"
+        )
+    return Plan(
+        found,
+        strategy,
+        strategy.params.model_validate(spec["strategy"]["params"]),
+        Models({purpose: _Recorded(name) for purpose, name in spec["models"].items()}),
+        spec["steps"],
+        spec["seed"],
+    )
+
+
+def _verify_verdicts(history: History) -> None:
+    """The constraints are judged again from the recorded metrics."""
+    outcomes = [(f"step {s.number}", s.outcome, history.steps[0].outcome, False) for s in history.steps]
+    test, baseline = history.test_outcome(), history.test_outcome("test/baseline")
+    if test and baseline:
+        outcomes.append(("test", test, baseline, True))
+    for name, outcome, reference, widened in outcomes:
+        if outcome.status in ("ok", "violation"):
+            status, _, _ = judge(history.manifest, outcome.metrics, reference.metrics, widened)
+            if status != outcome.status:
+                raise Diverged(f"{history.folder}: {name}: recorded as {outcome.status}, its metrics give {status}")

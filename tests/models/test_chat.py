@@ -1,0 +1,60 @@
+"""Prompts in named parts, and the models for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from labcoat.errors import InputError
+from labcoat.models import Call, ModelRefuses, Models, Part, Prompt, Reply, Usage, load
+from labcoat.models.scripted import ScriptedModel
+
+CALL = Call("idea", "/0", 0, 0)
+
+
+def test_a_prompt_keeps_its_parts_and_drops_empty_ones() -> None:
+    prompt = Prompt.of([Part("task", "do"), None, Part("error", "  "), Part("file", "x = 1\n", "a.py")])
+    assert [part.name for part in prompt.parts] == ["task", "file"]
+    assert prompt.text == "do\n\n### FILE: a.py\n```\nx = 1\n```"
+    assert prompt.files == {"a.py": "x = 1\n"}
+    assert prompt.get("task") == "do"
+
+
+def test_a_file_with_a_fence_gets_a_longer_fence() -> None:
+    assert Part("file", "````\ncode\n````", "README.md").render().splitlines()[1] == "`````"
+
+
+def test_replies_survive_the_journal_and_fields_of_later_versions_are_passed_over() -> None:
+    reply = Reply("text", {"a": 1}, Usage(1, 2, 3, 4, 2), 0.5, 1.5, "length")
+    assert Reply.from_json(reply.to_json() | {"mood": "good"}) == reply
+    assert reply.usage.total == 10
+
+
+def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_text('"first"\n{"text": "second", "finish": "refusal"}\n')
+    model = ScriptedModel.read(str(path))
+    assert model.chat(Prompt.of([]), CALL).text == "first"
+    assert model.chat(Prompt.of([]), Call("edit", "/1", 1, 0)).finish == "refusal"
+    with pytest.raises(ModelRefuses, match="has 2 replies"):
+        model.chat(Prompt.of([]), Call("edit", "/2", 2, 0))
+
+
+def test_a_bad_line_of_a_script_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_text('"first"\n[1]\n')
+    with pytest.raises(InputError, match=r"script\.jsonl:2"):
+        ScriptedModel.read(str(path))
+
+
+def test_a_model_for_each_purpose() -> None:
+    models = Models.parse("edit=offline:mutate,*=offline:mutate")
+    assert models.spec == {"*": "offline:mutate", "edit": "offline:mutate"}
+    assert models.of("review").name == "offline:mutate"
+    assert models.constants_only
+
+
+def test_unknown_models_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"unknown model 'offline:think'; known:\n  offline:mutate"):
+        load("offline:think")

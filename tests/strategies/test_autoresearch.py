@@ -1,0 +1,123 @@
+"""Autoresearch against the golden traces of the released program, and our own rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from labcoat.history import History
+from labcoat.lab import (
+    AskRequest,
+    Brief,
+    Code,
+    Edit,
+    EditRequest,
+    Lab,
+    Metric,
+    OutOfSteps,
+    Reply,
+    Steps,
+    Trial,
+    TrialRequest,
+)
+from labcoat.strategies.autoresearch import Autoresearch, Row, history, search
+
+PEERS = Path(__file__).parent.parent / "peers"
+TRACES = [json.loads(line) for line in (PEERS / "traces/autoresearch.jsonl").read_text().splitlines()]
+
+
+def play(trace: dict[str, Any], params: Autoresearch) -> list[dict[str, Any]]:
+    """Answer the strategy's requests with the scripted outcomes; return its decisions in the form of the trace."""
+    value = trace["params"]["baseline"]
+    code = Code.of({"a.py": "x = 1\n"})
+    baseline = Trial("baseline", code, value is not None, "ok", value, "", "")
+    metric = Metric(name="m", direction=trace["direction"])
+    budget = Steps(trace["budget"])
+    lab = Lab(Brief("", metric, ("a.py",), baseline), Random(0), budget)
+    coroutine = search(lab, params)
+    steps: dict[str, int] = {}
+    decisions: list[dict[str, Any]] = []
+    answer: Any = None
+    try:
+        while True:
+            request = coroutine.send(answer)
+            match request:
+                case AskRequest():
+                    answer = Reply("an idea")
+                case EditRequest():
+                    answer = Edit("", request.base, code, request.instruction)
+                case TrialRequest():
+                    budget.spend()
+                    number = len(decisions)
+                    outcome = trace["outcomes"][number]
+                    ok = not outcome["buggy"]
+                    base = request.edit.base
+                    action = "draft" if number == 0 else request.facts["action"]
+                    decisions.append({"step": number, "action": action, "parent": steps.get(base.key)})
+                    steps[str(number)] = number
+                    answer = Trial(str(number), code, ok, "ok" if ok else "crash", outcome["metric"], "", "", base)
+                case _:
+                    raise AssertionError(request)
+    except (StopIteration, OutOfSteps):
+        return decisions
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda t: f"{t['trace']}-{t['script']}")
+def test_the_released_rules_reproduce_the_golden_traces(trace: dict[str, Any]) -> None:
+    params = Autoresearch(attempts=trace["params"]["max_debug_retries"], debug_from="incumbent")
+    wanted = [{name: d[name] for name in ("step", "action", "parent")} for d in trace["decisions"]]
+    assert play(trace, params) == wanted
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda t: f"{t['trace']}-{t['script']}")
+def test_by_default_a_retry_edits_the_code_that_failed(trace: dict[str, Any]) -> None:
+    params = Autoresearch(attempts=trace["params"]["max_debug_retries"])
+    decisions = play(trace, params)
+    for before, after in pairwise(decisions):
+        if after["action"] == "debug":
+            assert after["parent"] == before["step"]
+            assert trace["outcomes"][before["step"]]["buggy"]
+
+
+def test_the_incumbent_improves_strictly(simulate: Callable[..., History]) -> None:
+    run = simulate("autoresearch", steps=60)
+    best = run.steps[0].value("score")
+    for step in run.trials:
+        value = step.value("score")
+        if step.facts["action"] == "improve" and step.parent is not None:
+            assert run.steps[step.parent].value("score") == best
+        if value is not None and best is not None and value > best:
+            best = value
+
+
+def test_it_beats_the_control_on_a_smooth_valley(simulate: Callable[..., History]) -> None:
+    def best(strategy: str, seed: int) -> float:
+        found = simulate(strategy, steps=60, seed=seed).best
+        assert found is not None
+        return found.value("score") or 0.0
+
+    assert all(best("autoresearch", seed) > best("random", seed) + 0.2 for seed in range(3))
+
+
+def row(idea: str, ok: bool = True) -> Row:
+    trial = Trial("", Code.of({}), ok, "ok" if ok else "crash", 1.0 if ok else None, "m = 1" if ok else "", "")
+    return Row(idea, trial, kept=ok, runs=1)
+
+
+def test_history_shows_ideas_in_full_newest_last() -> None:
+    text = history([row("the first idea " * 30), row("the second", ok=False)], tokens=6000)
+    assert text.startswith("1. [keep] m = 1\n   the first idea the first idea")
+    assert text.endswith("2. [failed after 1 run(s)] crash\n   the second")
+
+
+def test_history_leaves_out_the_oldest_first_and_says_so() -> None:
+    text = history([row(f"idea number {n}") for n in range(1, 501)], tokens=100)
+    assert text.startswith("(4")
+    assert text.splitlines()[-1] == "   idea number 500"
+    assert len(text.encode()) <= 350
