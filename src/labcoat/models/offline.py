@@ -64,12 +64,12 @@ class Change:
     def idea(self, text: str) -> str:
         """The change in words that :data:`_IDEA` reads again."""
         at = self.literal
-        line = text.splitlines()[at.line - 1].strip()
+        line = text.split("\n")[at.line - 1].strip()
         return f"Change `{at.source}` to `{self.new}` at {at.path}:{at.line}:{at.column}, in the line `{line}`."
 
     def patch(self, text: str) -> str:
         """The change as a search/replace block whose search text is unique in the file."""
-        lines = text.split("\n")
+        lines = text.removesuffix("\n").split("\n")
         at, row = self.literal, self.literal.line - 1
         old = lines[row]
         new = old[: at.column] + self.new + old[at.column + len(at.source) :]
