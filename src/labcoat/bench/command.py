@@ -1,0 +1,123 @@
+"""What to run, where it sees what, within which limits; and what a sandbox must be able to do with it.
+
+Paths inside are fixed (``/ws``, ``/train`` ...): a candidate's errors read the same on every machine and show nothing
+of this one.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from labcoat.bench import home
+from labcoat.bench.process import Child, Finished
+from labcoat.bench.streams import HeadTail, Sink
+
+Level = Literal["bwrap", "none"]
+Role = Literal["worker", "scorer"]
+
+USERS: dict[Role, int] = {"worker": 64201, "scorer": 64202}  # below 65536: exists in every user namespace
+PRLIMIT = "/usr/bin/prlimit"
+THREADS = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+]
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A folder or file of ours and where the command sees it."""
+
+    host: Path
+    inside: str
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one command may use."""
+
+    timeout: float
+    memory_mb: int
+    processes: int = 128
+    disk_mb: int = 1024
+    cpus: int = 1
+
+
+def variables(cpus: int, seed: int = 0) -> dict[str, str]:
+    """The environment of every sandboxed command; nothing is inherited but what correct arithmetic needs."""
+    fixed = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": str(seed % 2**32),
+    }
+    kernel = {"OPENBLAS_CORETYPE": os.environ["OPENBLAS_CORETYPE"]} if "OPENBLAS_CORETYPE" in os.environ else {}
+    return fixed | dict.fromkeys(THREADS, str(cpus)) | kernel
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run, on what, within what."""
+
+    argv: Sequence[str]
+    binds: Sequence[Bind]
+    """What it works on."""
+    env: Mapping[str, str]
+    limits: Limits
+    program: Sequence[Bind] = ()
+    """What it needs to start: an environment, shared with other commands."""
+    cwd: str = "/"
+    role: Role = "worker"
+
+
+class Sandbox(ABC):
+    """One way to run a command. Use it from the main thread."""
+
+    level: Level
+
+    @abstractmethod
+    def path(self, bind: Bind) -> str:
+        """Where the command sees ``bind``."""
+
+    @abstractmethod
+    def enforced(self) -> dict[str, str]:
+        """What holds a command back, for ``run.json``."""
+
+    @abstractmethod
+    def start(self, command: Command, *, stdout: Sink, stderr: Sink, stdin: bool = False) -> Child:
+        """Start ``command``; leaving the child's ``with`` block ends it and all that it started."""
+
+    @abstractmethod
+    def run(self, command: Command) -> Finished:
+        """Run ``command`` to its end or to a limit.
+
+        Raises:
+            CannotRunHere: the sandbox itself could not be set up.
+        """
+
+
+def completed(child: Child, out: HeadTail, err: HeadTail, timeout: float) -> Finished:
+    """Wait for ``child``, whose streams go to ``out`` and ``err``, for ``timeout`` seconds at most."""
+    with child:
+        child.finish(child.started + timeout)
+    return child.finished(out, err)
+
+
+def user_of(role: Role) -> int | None:
+    """The user to become; None when we are an ordinary user already."""
+    return USERS[role] if home.is_root() else None
+
+
+def limited(limits: Limits, nproc: bool) -> list[str]:
+    """The command prefix that sets rlimits; inside a user namespace, where only the sandbox's processes count."""
+    count = [f"--nproc={limits.processes}"] if nproc else []
+    return [PRLIMIT, *count, f"--fsize={limits.disk_mb << 20}", "--core=0", "--"]

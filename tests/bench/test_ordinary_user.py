@@ -1,0 +1,92 @@
+"""Root drops privileges itself; an ordinary user has none to drop. Here root runs the same as an ordinary user."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pydantic
+import pytest
+
+import labcoat
+from labcoat.bench import environment, home, sandbox
+from labcoat.bench.environment import Environment
+from tests.bench.tiny import candidate, make_task, program
+
+NOBODY = 65534
+
+SCRIPT = """
+import json, os, sys
+from pathlib import Path
+from labcoat.bench import environment, sandbox
+from labcoat.bench.worker import SandboxedBench
+from labcoat.task import Task
+from labcoat.tree import Code
+from tests.bench.conftest import with_numpy
+assert os.getuid() == 65534
+task, candidates = Task.load(Path(sys.argv[1])), json.loads(sys.argv[2])
+with_numpy(environment.prepare([], lambda text: None))
+found = {"probe": sandbox.probe()}
+for level in ("bwrap", "none"):
+    with SandboxedBench(task, sandbox.choose(level, False), lambda text: None) as bench:
+        bench.prepare()
+        for name, main in candidates.items():
+            with bench.trial(Code.of({"main.py": main}), 0) as (outcome, kept):
+                test = bench.test(kept, Code.of({"main.py": main}), 0).status if outcome.ok else None
+                found[f"{level} {name}"] = [outcome.status, outcome.error, test]
+print(json.dumps(found))
+"""
+
+CLOSE = """os.makedirs(f'{artefact}/a/b'); open(f'{artefact}/a/b/c', 'w').close()
+np.save(f'{artefact}/level.npy', 2.0)
+for path in ('/a/b/c', '/a/b', '/a', '/level.npy', ''): os.chmod(artefact + path, 0)"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already, in every test")
+def test_everything_works_for_an_ordinary_user(
+    numpy_environment: Environment, bwrap: sandbox.Bubblewrap, open_folder: Path
+) -> None:
+    paths = [Path(labcoat.__file__).parents[1], Path(pydantic.__file__).parents[1], Path(__file__).parents[2]]
+    if any(home.closed_to_others(path) for path in paths):
+        pytest.skip("another user cannot read this checkout or its packages")
+    theirs = open_folder / "home"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+    make_task(open_folder / "task")
+    python = (numpy_environment.folder / "python").resolve() / "bin" / f"python{environment.VERSION}"
+    env = {"PATH": os.environ["PATH"], "HOME": str(theirs), "LABCOAT_HOME": str(theirs / "labcoat")}
+    env |= numpy_environment.variables(environment.outside) | {"PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    touch = "os.chmod(sys.argv[0], 0o644)\nopen(sys.argv[0], 'a').write('#')\n"
+    candidates = {
+        "good": candidate().text("main.py"),
+        "closed": program(CLOSE),
+        "crash": program("1 / 0"),
+        "hidden": program(f"raise SystemExit(str([os.path.exists(p) for p in ('/home', {str(theirs)!r})]))"),
+        "touch": program(touch),
+    }
+    argv = [str(python), "-c", SCRIPT, str(open_folder / "task"), json.dumps(candidates)]
+    done = subprocess.run(
+        argv,
+        env=env,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        cwd=theirs,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["probe"] is None
+    for level in ("bwrap", "none"):
+        assert found[f"{level} good"] == ["ok", "", "ok"]
+        assert found[f"{level} closed"] == ["ok", "", "ok"]
+        assert found[f"{level} crash"][0] == "crash" and "/ws/main.py" in found[f"{level} crash"][1]
+    assert found["bwrap touch"][0] == "crash" and "Read-only file system" in found["bwrap touch"][1]
+    assert found["none touch"][0] == "tampered"
+    assert found["bwrap hidden"][0] == "crash" and "[False, False]" in found["bwrap hidden"][1]
+    assert not list((theirs / "labcoat/work").glob("bench-*"))
