@@ -29,7 +29,7 @@ from labcoat.lab import Lab, Params, Strategy
 from labcoat.models import Models
 from labcoat.models.scripted import ScriptedModel
 from labcoat.replay import replay
-from labcoat.running import Plan, execute
+from labcoat.running import Plan, changed_since, execute
 from labcoat.task import Task
 from labcoat.tree import Code
 
@@ -141,7 +141,7 @@ def test_the_record_says_what_ran(simulate: Simulate) -> None:
         "attempts": 3, "debug_from": "crashed", "history_tokens": 6000,
     }  # fmt: skip
     assert "async def search" in record["strategy_source"]["autoresearch.py"]
-    assert set(record["prompts"]) == {"autoresearch.idea.md", "autoresearch.debug.md"}
+    assert set(record["prompts"]) == {"autoresearch.idea.md", "autoresearch.debug.md", "edit.md"}
 
 
 class WithArtefacts(SimulatedBench):
@@ -239,6 +239,26 @@ def test_another_sandbox_is_refused_on_resume(simulate: Simulate) -> None:
         simulate("random", steps=2)
 
 
+def test_a_changed_prompt_of_the_editor_is_refused_on_resume(simulate: Simulate) -> None:
+    folder = simulate("random", steps=2).folder
+    lines = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    (folder / "events.jsonl").write_text("".join(lines[:5]))
+    tamper(folder, lambda r: r["prompts"].update({"edit.md": "0" * 64}))
+    with pytest.raises(InputError, match=r"run\.json: prompts\.edit\.md: this prompt has changed"):
+        simulate("random", steps=2)
+
+
+def test_a_run_whose_strategy_changed_since_is_pointed_out(tmp_path: Path, simulate: Simulate) -> None:
+    folder = simulate("random", steps=2, runs=tmp_path).folder
+    tamper(folder, lambda r: r["spec"]["strategy"].update(source="0" * 64))
+    old = folder.parent.parent / "random-00000000"
+    folder.parent.rename(old)
+    plan = Plan.of(task="sim/valley", strategy="random", params=None, model="offline:mutate", steps=2, seed=0)
+    assert changed_since(plan, tmp_path) == [(old / "0", ["strategy.source"])]
+    other = Plan.of(task="sim/valley", strategy="random", params=None, model="offline:mutate", steps=3, seed=0)
+    assert changed_since(other, tmp_path) == []
+
+
 def test_a_broken_record_is_named(simulate: Simulate) -> None:
     folder = simulate("random", steps=2).folder
     (folder / "run.json").write_text("{")
@@ -292,7 +312,7 @@ def test_replay_of_an_unfinished_run_verifies_what_there_is(simulate: Simulate) 
     (history.folder / "events.jsonl").write_text("".join(lines[:9]))
     verified = replay(labcoat.open_run(history.folder))
     assert not verified.finished
-    assert "not finished (searching)" in verified.text
+    assert "not finished (stopped)" in verified.text
 
 
 def edit_event(folder: Path, key: str, change: Callable[[dict[str, Any]], None]) -> None:

@@ -11,11 +11,13 @@ from labcoat.errors import Stopped
 class LimitReached(Stopped):
     """A limit is reached. The run can be resumed with a higher one."""
 
-    def __init__(self, name: str, limit: float, spent: float) -> None:
-        """``name`` is the limit's field."""
-        super().__init__(
-            f"limit reached: {name} = {limit:g} (spent {spent:g}); raise it and give the same command again"
-        )
+    def __init__(self, name: str, limit: float, spent: float | None) -> None:
+        """``name`` is the limit's field; ``spent`` is None where it is not known."""
+        if spent is None:
+            text = f"{name} is limited to {limit:g}, but the model's price is unknown: drop that limit"
+        else:
+            text = f"limit reached: {name} = {limit:g} (spent {spent:g}); raise it"
+        super().__init__(f"{text} and give the same command again")
         self.name = name
         self.limit = limit
         self.spent = spent
@@ -68,4 +70,4 @@ class Budget:
         for name, limit in self.limits.to_json().items():
             spent = getattr(self, name)
             if spent is None or spent >= limit:
-                raise LimitReached(name, limit, float("nan") if spent is None else spent)
+                raise LimitReached(name, limit, spent)

@@ -11,6 +11,7 @@ from typing import Any
 from labcoat.bench.outcome import Outcome
 from labcoat.errors import InputError
 from labcoat.journal import Event, Journal, key_order
+from labcoat.journal.lock import working
 from labcoat.packing import unpack_changes, unpack_code, unpack_outcome
 from labcoat.record import RECORD, read_record
 from labcoat.task import Manifest
@@ -125,10 +126,10 @@ class History:
 
     @property
     def status(self) -> str:
-        """``finished``, ``searching`` or ``testing``; the last two also stand for a run that stopped there."""
+        """``finished``; ``running`` while a process works on it; ``stopped`` where it can be resumed."""
         if self.journal.finished("end"):
             return "finished"
-        return "testing" if self.journal.finished("search") else "searching"
+        return "running" if working(self.folder / "lock") else "stopped"
 
     @property
     def warnings(self) -> list[str]:

@@ -45,8 +45,8 @@ def compare_record(folder: Path, spec: dict[str, Any]) -> None:
     record = read_record(folder)
     if record is None:
         return
-    recorded = _flat(record["spec"])
-    for name, value in sorted(_flat(spec).items()):
+    recorded = flat(record["spec"])
+    for name, value in sorted(flat(spec).items()):
         if recorded.get(name) != value:
             raise InputError(
                 f"{folder / RECORD}: spec.{name}: this run was begun with {recorded.get(name)!r}, "
@@ -70,6 +70,12 @@ def write_record(folder: Path, new: dict[str, Any]) -> None:
                     f"{path}: bench.{name}.{field}: this run was begun with {begun!r}, here it is {here!r}; "
                     "its numbers would not be comparable. Go on where it was begun, or begin anew elsewhere with --runs"
                 )
+        for name, sha in record["prompts"].items():
+            if new["prompts"].get(name) != sha:
+                raise InputError(
+                    f"{path}: prompts.{name}: this prompt has changed since the run began; go on with labcoat "
+                    f"{record['labcoat']}, or begin anew elsewhere with --runs"
+                )
         return
     head = {"v": RECORD_VERSION, "labcoat": __version__}
     half = path.with_suffix(".part")
@@ -83,7 +89,8 @@ def write_record(folder: Path, new: dict[str, Any]) -> None:
         ) from None
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """A nested spec with dotted names: ``strategy.source``."""
     if isinstance(value, dict) and value:
-        return {k: v for name, sub in value.items() for k, v in _flat(sub, f"{path}.{name}" if path else name).items()}
+        return {k: v for name, sub in value.items() for k, v in flat(sub, f"{path}.{name}" if path else name).items()}
     return {path: value}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from labcoat import catalog, strategies
+from labcoat import catalog, editor, strategies
 from labcoat.bench.outcome import Outcome
 from labcoat.budget import Budget, LimitReached, Limits
 from labcoat.driver import BASELINE, Bench, Driver
@@ -19,7 +19,7 @@ from labcoat.journal import Journal, Observer, canonical
 from labcoat.lab import Params, Strategy, Trial, source_hash
 from labcoat.models import Models
 from labcoat.packing import pack_code, pack_outcome, unpack_outcome
-from labcoat.record import compare_record, write_record
+from labcoat.record import compare_record, flat, read_record, write_record
 from labcoat.task import Task
 from labcoat.tree import sha256
 
@@ -109,7 +109,11 @@ class Plan:
             "spec": self.spec(),
             "task": self.task.manifest.model_dump(mode="json"),
             "strategy_source": source,
-            "prompts": {name: sha256(text.encode()) for name, text in source.items() if name.endswith(".md")},
+            "prompts": {
+                name: sha256(text.encode())
+                for name, text in (source | {editor.TEMPLATE: editor.template()}).items()
+                if name.endswith(".md")
+            },
             "prices": None,
         }
 
@@ -240,6 +244,18 @@ def test(driver: Driver, chosen: Trial, bench: RunBench, journal: Journal, kept:
         return pack_outcome(outcome, journal.blobs)
 
     journal.perform("test", "test", request, live)
+
+
+def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
+    """Runs that the same command began, before the strategy or the task changed; with the fields that changed."""
+    wanted = flat(plan.spec())
+    found = []
+    for record in sorted((runs / "single" / plan.task.id).glob(f"{plan.strategy.name}-*/{plan.seed}/run.json")):
+        begun = flat((read_record(record.parent) or {"spec": {}})["spec"])
+        fields = [name for name in wanted if begun.get(name) != wanted[name]]
+        if fields and set(fields) <= {"strategy.source", "task.hash", "task.version"}:
+            found.append((record.parent, fields))
+    return found
 
 
 def is_finished(folder: Path) -> bool:

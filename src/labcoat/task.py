@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from labcoat.errors import InputError
-from labcoat.tree import Code, check_path, matches, sha256
+from labcoat.tree import Code, check_path, matches
 
 RelativePath = Annotated[str, AfterValidator(check_path)]
 PLACEHOLDERS = {"train", "inputs", "artefact", "out", "seed"}
@@ -230,6 +230,11 @@ class Manifest(Table):
             raise ValueError('integrity = "self-reported" is reserved; this version scores every task itself')
         return self
 
+    def name_of(self, constraint: Constraint) -> str:
+        """What a constraint is called: its metric, with the side where two constraints share the metric."""
+        alone = sum(other.metric == constraint.metric for other in self.constraint) == 1
+        return constraint.metric if alone else f"{constraint.metric} {constraint.side}"
+
 
 class Task:
     """A manifest with the folder it came from."""
@@ -295,7 +300,7 @@ class Task:
         card = self.manifest.references.baseline_val
         if card is None:
             return ""
-        noise = max(self.manifest.references.noise_floor, 2 * card.std, 1e-6 * abs(card.mean))
+        noise = max(self.manifest.references.noise_floor, 2 * card.std, 1e-4 * abs(card.mean))
         if abs(baseline - card.mean) <= noise:
             return ""
         return (
@@ -324,9 +329,9 @@ class Task:
 
     @cached_property
     def hash(self) -> str:
-        """Hash of everything that defines the task: manifest, workspace, data script, scorer; not the card."""
-        everything = Code.read(self.folder)
-        return sha256("\n".join(f"{f.sha} {p}" for p, f in everything.items() if p != "CARD.md").encode())
+        """Hash of everything that defines the task: manifest, workspace, programs; not its card and its solutions."""
+        files = {p: f for p, f in Code.read(self.folder).items() if p != "CARD.md" and not p.startswith("solutions/")}
+        return Code.of(files).sha
 
     def phase(self, name: str) -> Phase | None:
         """The phase of that name, if the task has one."""

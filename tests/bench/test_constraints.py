@@ -72,8 +72,10 @@ def test_judge_gives_status_slack_and_a_sentence() -> None:
     assert judge(bounds, {"acc": one(0.85), "cost": one(3)}, baseline, False)[0::2] == ("ok", "")
     status, found, text = judge(bounds, {"acc": one(0.7), "cost": one(4)}, baseline, False)
     assert status == "violation" and found["acc"] == pytest.approx(-0.09) and found["cost"] == -1
-    assert text.startswith("acc = 0.7 must be at least the baseline's 0.8, within 0.01; it misses that by 0.09")
-    assert text.endswith("cost = 4 must be at most 3, within 0; it misses that by 1")
+    assert text.startswith(
+        "acc = 0.7 must be at least 0.79 (the baseline's 0.8, tolerance 0.01); it misses that by 0.09"
+    )
+    assert text.endswith("cost = 4 must be at most 3; it misses that by 1")
 
 
 def test_a_declared_constraint_is_shown_and_decides_nothing() -> None:

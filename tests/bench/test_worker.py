@@ -85,7 +85,7 @@ def test_executions_tell_what_ran(open_bench: OpenBench, either: sandbox.Sandbox
         (candidate(VALUE % "np.nan"), "bad_output", "NaN or infinity"),
         (candidate(VALUE % 77.0), "bad_output", "77 is not allowed"),
         (candidate(VALUE % 99.0), "bad_output", "level is inf for this output"),
-        (candidate(VALUE % 1.0), "violation", "level = 1 must be at least the baseline's 2, within 0.5"),
+        (candidate(VALUE % 1.0), "violation", "level = 1 must be at least 1.5 (the baseline's 2, tolerance 0.5)"),
     ],
 )
 def test_statuses(

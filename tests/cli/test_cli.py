@@ -143,7 +143,7 @@ def test_stopped_by_a_signal_the_same_command_goes_on(tmp_path: Path, number: si
         assert first.returncode == 130, rest
         assert "the same command goes on from here" in rest
     shown = as_json("show", tmp_path)
-    assert shown["status"] == "searching" and 5 <= len(shown["trials"]) < 3000
+    assert shown["status"] == "stopped" and 5 <= len(shown["trials"]) < 3000
     assert "the run is not finished" in labcoat("replay", tmp_path)
 
 

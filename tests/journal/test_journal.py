@@ -221,6 +221,20 @@ with Journal(Path({str(tmp_path)!r}), write=True) as journal:
     assert (tmp_path / "events.jsonl").read_bytes().endswith(b"\n")
 
 
+@pytest.mark.parametrize(
+    ("cost", "synced"),
+    [(0.01, True), (0.0, False), (None, False)],
+)
+def test_what_cost_money_is_forced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cost: float | None, synced: bool
+) -> None:
+    forced: list[int] = []
+    monkeypatch.setattr("os.fsync", forced.append)
+    with Journal(tmp_path, write=True) as journal:
+        journal.perform("/0", "ask", {}, lambda: {"reply": {"cost": cost}})
+    assert bool(forced) == synced
+
+
 def test_keys_sort_by_number_and_batches_stand_where_they_began() -> None:
     keys = ["/10", "/2", "/9.1/0", "/9.0/0", "/9.0/11", "/9.0/2", "/9"]
     assert sorted(keys, key=key_order) == ["/2", "/9", "/9.0/0", "/9.0/2", "/9.0/11", "/9.1/0", "/10"]

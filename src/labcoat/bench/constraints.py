@@ -51,21 +51,20 @@ def judge(
         if measured is None:
             raise ValueError(f"constraint on {constraint.metric}: the scorer measured no such metric")
         against = baseline.get(constraint.metric) if baseline else None
-        distance = found[_name(manifest, constraint)] = slack(constraint, measured, against, widened)
+        distance = found[manifest.name_of(constraint)] = slack(constraint, measured, against, widened)
         if distance < 0 and constraint.kind == "enforced":
             side = constraint.side.replace("_", " ")
-            bound = (
-                f"the baseline's {against.mean:.6g}" if against and constraint.reference == "baseline" else "the bound"
-            )
-            bound = bound if constraint.reference == "baseline" else f"{constraint.reference:.6g}"
+            bound = measured.mean - distance if constraint.side == "at_least" else measured.mean + distance
+            why = [f"the baseline's {against.mean:.6g}"] if against and constraint.reference == "baseline" else []
+            why += [f"tolerance {constraint.tolerance:.6g}"] if constraint.tolerance else []
+            why += ["widened by two standard errors"] if widened else []
             broken.append(
-                f"{constraint.metric} = {measured.mean:.6g} must be {side} {bound}, within {constraint.tolerance:.6g}; "
+                f"{constraint.metric} = {measured.mean:.6g} must be {side} {bound:.6g}{reasons(why)}; "
                 f"it misses that by {-distance:.6g}"
             )
     return ("violation" if broken else "ok"), found, "; ".join(broken)
 
 
-def _name(manifest: Manifest, constraint: Constraint) -> str:
-    """The metric's name, with the side where two constraints share the metric."""
-    alone = sum(other.metric == constraint.metric for other in manifest.constraint) == 1
-    return constraint.metric if alone else f"{constraint.metric} {constraint.side}"
+def reasons(why: list[str]) -> str:
+    """Where a bound comes from, in brackets; nothing if it is simply the reference."""
+    return f" ({', '.join(why)})" if why else ""

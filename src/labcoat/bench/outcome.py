@@ -106,8 +106,8 @@ def metric_line(manifest: Manifest, outcome: Outcome) -> str:
     if manifest.metric.name in outcome.metrics:
         parts.append(manifest.metric.line(outcome.metrics[manifest.metric.name].mean))
     for bound in manifest.constraint:
-        if bound.metric in outcome.metrics and bound.metric in outcome.slack:
-            slack = outcome.slack[bound.metric]
+        slack = outcome.slack.get(manifest.name_of(bound))
+        if slack is not None:
             side = bound.side.replace("_", " ")
             verdict = f"holds, {slack:.4g} to spare" if slack >= 0 else f"VIOLATED by {-slack:.4g}"
             value = outcome.metrics[bound.metric].mean

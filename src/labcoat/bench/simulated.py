@@ -38,8 +38,8 @@ class SimulatedBench:
     def facts(self) -> dict[str, Any]:
         """What ran where, for run.json."""
         return {
-            "sandbox": {"level": "none needed", "enforced": ["no candidate code is executed"]},
-            "environment": {"lock": [], "lock_hash": ""},
+            "sandbox": {"level": "none needed", "enforced": {"code": "read, never executed"}},
+            "environment": {"lock": "", "lock_hash": ""},
         }
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class SimulatedBench:
             return Outcome("crash", seed, error=f"{type(error).__name__}: {error}")
         if not all(math.isfinite(value) for value in measured.values()):
             return Outcome("bad_output", seed, error=f"not finite: {measured}")
-        metrics = {name: Measure([value], [0.0]) for name, value in measured.items()}
+        metrics = {name: Measure([value], [None]) for name, value in measured.items()}
         reference = metrics if code == self.task.baseline else self._measure(self.task.baseline, split, seed).metrics
         status, slack, text = judge(manifest, metrics, reference, split == "test")
         return Outcome(status, seed, metrics, slack, text)

@@ -60,6 +60,10 @@ def demo(
         "sandbox",
     ]
     print_table(head, rows)
+    print(
+        "Ten trials decide nothing: compare strategies over several seeds and more steps "
+        f"(differences below {histories[0].manifest.references.noise_floor:g} are noise here).\n"
+    )
     winner = histories[0]
     for history in histories[1:]:
         ours, best = (h.best.value(metric.name) for h in (history, winner))

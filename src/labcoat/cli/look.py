@@ -41,6 +41,7 @@ def show(run: Run, json: JsonFlag = False) -> None:
         for step in history.steps
     ]
     print_table(["step", "parent", "status", history.metric.name, "seconds", "what"], rows)
+    out.print("* the best: strictly better than every step before it\n")
     _print_tree(history)
     summary(history)
 

@@ -60,9 +60,9 @@ class Progress:
             self.best, self.best_step = value, self.done
         shown = "" if value is None else f"{self.metric.name}={value:.6g}"
         best = "" if self.best is None else f"best {self.best:.6g} (step {self.best_step})"
-        self._line(
-            f"{what:>14}  {result['status']:<13} {shown:<32} {best:<28} {event['seconds']:6.2f} s  {self._eta()}"
-        )
+        room = len(self.metric.name) + 11
+        took = f"{event['seconds']:6.2f} s  {self._eta()}"
+        self._line(f"{what:>14}  {result['status']:<13} {shown:<{room}} {best:<24} {took}")
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
 

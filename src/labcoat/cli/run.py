@@ -30,7 +30,8 @@ def run(
     param: Annotated[list[str] | None, typer.Option("-S", metavar="NAME=VALUE", help="A strategy's parameter.")] = None,
     runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
     sandbox: Annotated[
-        SandboxName | None, typer.Option(help="Default: bwrap, or refuse. `none` is marked in every result.")
+        SandboxName | None,
+        typer.Option(help="Default: bwrap, or refuse (unless the model can only change constants)."),
     ] = None,
     max_calls: Annotated[int | None, typer.Option(help="Stop before more model calls than this.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Stop once this many tokens are used.")] = None,
@@ -54,10 +55,16 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
     from labcoat.cli.look import summary
     from labcoat.cli.progress import Progress
     from labcoat.history import History
-    from labcoat.running import execute, is_finished
+    from labcoat.running import changed_since, execute, is_finished
 
     folder = plan.folder(runs)
     print(f"{plan.strategy.name} on {plan.task.id}, seed {plan.seed}: {folder}", file=sys.stderr)
+    for other, fields in changed_since(plan, runs):
+        print(
+            f"note: {other} was begun by the same command, but {' and '.join(fields)} changed since; this is a new run "
+            f"(to go on with that one, restore what its run.json records)",
+            file=sys.stderr,
+        )
     if is_finished(folder):
         execute(plan, runs, lambda: make_bench(plan, sandbox, print), [])
         print("already finished; nothing to do", file=sys.stderr)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from labcoat.editor.apply import UNCHANGED, apply
 from labcoat.editor.operations import Rejected
 from labcoat.editor.patch import parse
-from labcoat.editor.prompt import edit_prompt
+from labcoat.editor.prompt import TEMPLATE, edit_prompt, template
 from labcoat.tree import Code
 
-__all__ = ["UNCHANGED", "Edited", "Rejected", "apply", "apply_reply", "edit_prompt", "parse"]
+__all__ = ["TEMPLATE", "UNCHANGED", "Edited", "Rejected", "apply", "apply_reply", "edit_prompt", "parse", "template"]
 
 
 @dataclass(frozen=True)

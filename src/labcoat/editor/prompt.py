@@ -9,6 +9,7 @@ from pathlib import Path
 
 from labcoat.models.chat import Part, Prompt
 
+TEMPLATE = "edit.md"
 _SLOT = re.compile(r"^\{(\w+)\}$", re.MULTILINE)
 
 
@@ -37,7 +38,7 @@ def edit_prompt(
         "error": [Part("error", error)],
         "instruction": [Part("instruction", instruction)],
     }
-    form, *sections = _template().split("\n# ")
+    form, *sections = template().split("\n# ")
     form = "\n# ".join([form, *(section for section in sections if not _SLOT.search(section))])
     parts = [Part("format", form.strip().replace("{editable}", ", ".join(patterns or sorted(files))))]
     for section in sections:
@@ -48,5 +49,6 @@ def edit_prompt(
 
 
 @cache
-def _template() -> str:
-    return Path(__file__).with_name("edit.md").read_text(encoding="utf-8")
+def template() -> str:
+    """The text of the template."""
+    return Path(__file__).with_name(TEMPLATE).read_text(encoding="utf-8")

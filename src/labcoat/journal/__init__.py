@@ -155,13 +155,13 @@ class Journal:
         else:
             result = live()
         seconds = time.monotonic() - begin
-        cost = result.get("cost") if isinstance(result, dict) else None
+        paid = isinstance(result, dict) and bool(result.get("reply", {}).get("cost"))
         event = {
             "key": key, "kind": kind, "state": "finished", "hash": wanted,
             "request": request, "result": result, "seconds": round(seconds, 6),
         }  # fmt: skip
         self._finished[key] = event
-        self._append(event, durable=seconds > 1 or bool(cost))
+        self._append(event, durable=paid or seconds > 1)
         return result
 
     def _append(self, event: Event, *, durable: bool = False, best_effort: bool = False) -> None:

@@ -21,6 +21,27 @@ def boot_id() -> str:
         return ""
 
 
+def working(path: Path) -> bool:
+    """Whether a living process of this machine, or one of another machine that cannot be seen, holds the lock."""
+    try:
+        holder = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return False
+    if not holder.get("held"):
+        return False
+    if holder.get("host") != socket.gethostname():
+        return True
+    if holder.get("boot_id") != boot_id():
+        return False
+    try:
+        os.kill(int(holder["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 class Lock:
     """Held from construction until :meth:`release`. ``epoch`` counts the writers that a run has had.
 

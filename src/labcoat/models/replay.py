@@ -6,6 +6,7 @@ from pathlib import Path
 
 from labcoat.journal import Journal
 from labcoat.models.chat import Call, ModelRefuses, Prompt, Reply
+from labcoat.tree import sha256
 
 
 class ReplayModel:
@@ -15,9 +16,11 @@ class ReplayModel:
 
     def __init__(self, run: str) -> None:
         """``run`` is the folder of a run."""
-        self.name = f"replay:{run}"
-        if not (Path(run) / "events.jsonl").is_file():
+        events = Path(run) / "events.jsonl"
+        if not events.is_file():
             raise ModelRefuses(f"--model replay:{run}: no run there (no events.jsonl)")
+        # What was recorded, and not where it lies, is part of a run's identity.
+        self.name = f"replay:{sha256(events.read_bytes())[:12]}"
         self._journal = Journal(Path(run))
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from labcoat.errors import InputError
 from labcoat.models.chat import Call, ModelRefuses, Prompt, Reply
+from labcoat.tree import sha256
 
 Answer = Callable[[Prompt, Call], str | Reply]
 
@@ -40,7 +41,8 @@ class ScriptedModel:
                 replies.append(value if isinstance(value, str) else Reply.from_json(value))
             except (ValueError, TypeError, AttributeError):
                 raise InputError(f"{path}:{number}: neither a JSON string nor a reply object") from None
-        return cls(replies, name=f"scripted:{path}")
+        # Its content, and not where it lies, is part of a run's identity.
+        return cls(replies, name=f"scripted:{Path(path).name}@{sha256(Path(path).read_bytes())[:12]}")
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """The reply that the script has for this call."""
