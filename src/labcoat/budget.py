@@ -1,4 +1,4 @@
-"""Budget: the limits of a run beside its steps, charged by what the journal records (design 4.2)."""
+"""Budget: the limits of a run beside its steps, charged by what the journal records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab: what a strategy sees, and all it sees (design 4.2).
+"""Lab: what a strategy sees, and all it sees.
 
 A strategy is one coroutine ``async def search(lab, params)``. Each verb of the lab yields a request object to our
 driver and gets the result sent back; there is no event loop, and awaiting anything else is an error. So a strategy can

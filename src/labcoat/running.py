@@ -1,4 +1,4 @@
-"""One run: search, confirm, test (design 4.7), in a folder that identifies and records it (design 4.5)."""
+"""One run: search, confirm, test, in a folder that identifies and records it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox: bubblewrap in its allow-list form. What is not bound does not exist inside (spec/ecosystem.md C.2)."""
+"""The sandbox: bubblewrap in its allow-list form. What is not bound does not exist inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constraints: how far a measurement is from its bounds. Pure functions (design 4.1)."""
+"""Constraints: how far a measurement is from its bounds. Pure functions."""
 
 from __future__ import annotations
 

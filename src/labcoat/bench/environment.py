@@ -164,7 +164,7 @@ def last(text: str, lines: int = 15) -> str:
 
 
 def base_prefix(report: Report) -> Path:
-    """The prefix of our interpreter, copied once where the workers' user could not reach it (design 4.6)."""
+    """The prefix of our interpreter, copied once where the workers' user could not reach it."""
     base = Path(sys.base_prefix).resolve()
     if not home.is_root() or home.closed_to_others(base) is None:
         return base

@@ -1,6 +1,6 @@
 """Where labcoat keeps what it builds: environments, data, baselines and scratch.
 
-As root, workers run as another user (design 4.6), so every folder on the way must let that user pass.
+As root, workers run as another user, so every folder on the way must let that user pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outcome: what a trial gave, and the one formatter of what a model may see of it (design 4.3)."""
+"""Outcome: what a trial gave, and the one formatter of what a model may see of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Status = Literal[
     "ok", "edit_failed", "crash", "timeout", "out_of_memory", "bad_output", "violation", "tampered"
 ]  # fmt: skip
 
-ERROR_CAP = 1500  # characters of error text that a model may see (spec: one rule for all strategies)
+ERROR_CAP = 1500  # characters of error text that a model may see (one rule for all strategies)
 
 
 @dataclass(frozen=True)

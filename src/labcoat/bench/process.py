@@ -1,7 +1,7 @@
 """One child process with all its descendants: streams drained, memory watched, ended as a whole.
 
 Everything happens in the main thread: the parent-death signal of a sandbox follows the thread that started it
-(design 4.6), so a child must be started by the thread that lives as long as we do.
+so a child must be started by the thread that lives as long as we do.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Child:
     ) -> None:
         """Start ``argv`` in a session of its own, as ``user`` (and the group of that number) if one is given."""
         if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("processes of a bench start from the main thread only (design 4.6)")
+            raise RuntimeError("processes of a bench start from the main thread only")
         # Orphans of the tree come to us and not to init: so they are found, counted and ended.
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._not_ours = children(os.getpid())

@@ -1,4 +1,4 @@
-"""What to do where bubblewrap does not come up: from its message to one line to run (spec/ecosystem.md C.6)."""
+"""What to do where bubblewrap does not come up: from its message to one line to run."""
 
 from __future__ import annotations
 

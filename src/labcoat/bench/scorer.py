@@ -1,4 +1,4 @@
-"""Our side of the scorer: one long-lived process per split, which alone sees the answers (design 1.3, 4.6).
+"""Our side of the scorer: one long-lived process per split, which alone sees the answers.
 
 It gets verified outputs and gives metrics. If it dies, hangs or answers nonsense, that is our error or the task's, and
 never a score.

@@ -1,6 +1,6 @@
 """The bench of a task: runs candidates in a sandbox and has them scored by a process that never meets them.
 
-It never parses a metric from what a candidate printed (design 1.3): the candidate leaves arrays, the scorer measures.
+It never parses a metric from what a candidate printed: the candidate leaves arrays, the scorer measures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The journal: every effect's request and result in one append-only log. Resume is replay (design 1, 4.5).
+"""The journal: every effect's request and result in one append-only log. Resume is replay.
 
 ``events.jsonl`` holds one object a line:
 

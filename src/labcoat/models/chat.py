@@ -1,4 +1,4 @@
-"""The chat protocol: prompt in, reply out. One screen; everything else about models builds on it (design 4.4)."""
+"""The chat protocol: prompt in, reply out. One screen; everything else about models builds on it."""
 
 from __future__ import annotations
 
