@@ -1,6 +1,6 @@
 """One child process with all its descendants: streams drained, memory watched, ended as a whole.
 
-Everything happens in the main thread: the parent-death signal of a sandbox follows the thread that started it
+Everything happens in the main thread: the parent-death signal of a sandbox follows the thread that started it,
 so a child must be started by the thread that lives as long as we do.
 """
 
