@@ -75,6 +75,6 @@ def demo(
     print("\nWhere everything lies:")
     for history in histories:
         print(f"  {history.folder}")
-    print(f"\nNext: labcoat show {winner.folder}")
-    print(f"      labcoat log {winner.folder} best")
-    print(f"      labcoat replay {winner.folder}")
+    print("\nNext:")
+    for command in ("show", "log", "replay"):
+        print(f"  {sys.argv[0]} {command} {winner.folder}{' best' if command == 'log' else ''}")

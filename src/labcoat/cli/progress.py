@@ -29,7 +29,7 @@ class Progress:
             if history.best is not None:
                 self.best, self.best_step = history.best.value(self.metric.name), history.best.number
         self._earlier = self.done
-        self._begin = time.monotonic()
+        self._begin: float | None = None  # of the search: preparing takes its own time
         self._bar = _bar(plan.steps, self.done) if sys.stderr.isatty() else None
 
     def report(self, text: str) -> None:
@@ -38,6 +38,8 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
+        if self._begin is None and event["kind"] in ("ask", "edit", "trial"):
+            self._begin = time.monotonic() - event.get("seconds", 0.0)
         if event["kind"] == "baseline" and event["state"] == "finished":
             self._value(event, "baseline")
             if "warning" in event["result"]:
@@ -69,7 +71,7 @@ class Progress:
     def _eta(self) -> str:
         fresh = self.done - self._earlier
         left = self.plan.steps - self.done
-        if not fresh or not left:
+        if not fresh or not left or self._begin is None:
             return ""
         seconds = round((time.monotonic() - self._begin) / fresh * left)
         return f"ETA {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
