@@ -28,8 +28,9 @@ from labcoat.journal import read_events
 from labcoat.lab import Lab, Params, Strategy
 from labcoat.models import Models
 from labcoat.models.scripted import ScriptedModel
+from labcoat.plan import Plan
 from labcoat.replay import replay
-from labcoat.running import Plan, changed_since, execute
+from labcoat.running import changed_since, execute
 from labcoat.task import Task
 from labcoat.tree import Code
 

@@ -13,7 +13,8 @@ from labcoat.history import History
 from labcoat.journal import Observer
 from labcoat.lab import Strategy
 from labcoat.models import Models
-from labcoat.running import Plan, RunBench, execute
+from labcoat.plan import Confirm, Plan
+from labcoat.running import RunBench, execute
 from labcoat.task import Task
 
 Report = Callable[[str], None]
@@ -27,6 +28,8 @@ def run(
     steps: int = 100,
     seed: int = 0,
     params: dict[str, Any] | None = None,
+    confirm: tuple[int, int] = (1, 0),
+    retest: int = 0,
     runs: str | os.PathLike[str] = "runs",
     sandbox: Literal["bwrap", "none"] | None = None,
     limits: Limits | None = None,
@@ -42,6 +45,8 @@ def run(
         steps: the budget: validation executions.
         seed: seed of the run: of the strategy's randomness, the offline model's, and the training.
         params: parameters of the strategy by name.
+        confirm: (k, s): measure the best k candidates again on s further training seeds and choose by the mean.
+        retest: further trainings of the chosen code that are tested beside the kept artefact.
         runs: folder of all runs.
         sandbox: ``bwrap``, ``none`` (marked in the result), or None for bwrap where it works.
         limits: further limits; not part of the run's identity.
@@ -54,7 +59,10 @@ def run(
     Raises:
         LabcoatError: says what is wrong and what to do next; what was reached is kept.
     """
-    plan = Plan.of(task=task, strategy=strategy, params=params, model=model, steps=steps, seed=seed, limits=limits)
+    plan = Plan.of(
+        task=task, strategy=strategy, params=params, model=model, steps=steps, seed=seed, confirm=Confirm(*confirm),
+        retest=retest, limits=limits,
+    )  # fmt: skip
     return History(execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or []))
 
 

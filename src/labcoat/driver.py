@@ -67,9 +67,17 @@ class Keeper(Protocol):
         """Keep an artefact (before its trial's event is written)."""
         ...
 
-    def only(self, outcome: Outcome) -> None:
+    def only(self, outcomes: list[Outcome]) -> None:
         """Remove all others (after the event is written)."""
         ...
+
+
+@dataclass(frozen=True)
+class Leader:
+    """One of the best trials, with what it gave."""
+
+    trial: Trial
+    outcome: Outcome
 
 
 @dataclass(eq=False)
@@ -93,9 +101,12 @@ class Driver:
 
     def __init__(
         self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, keeper: Keeper,
-        budget: Budget, steps: int, seed: int, verify: bool = False,
+        budget: Budget, steps: int, seed: int, leaders: int = 1, verify: bool = False,
     ) -> None:  # fmt: skip
-        """Wire the parts together; :meth:`search` runs. ``verify`` also applies every recorded reply again."""
+        """Wire the parts together; :meth:`search` runs.
+
+        The artefacts of the best ``leaders`` trials are kept. ``verify`` also applies every recorded reply again.
+        """
         self.task = task
         self.strategy = strategy
         self.bench = bench
@@ -105,11 +116,13 @@ class Driver:
         self.budget = budget
         self.steps = steps
         self.seed = seed
+        self.most_leaders = leaders
         self.verify = verify
         self.calls = 0
         self.brief: Brief
-        self.best: Trial
         self.trials: list[Trial] = []
+        self.leaders: list[Leader] = []
+        """The best trials that are better than the baseline, best first, each code once; among equals the first."""
 
     def search(self, params: Any) -> str:
         """Run the strategy until its budget is spent or it returns; return why it ended.
@@ -118,18 +131,23 @@ class Driver:
             StrategyError: the strategy broke a rule or failed itself.
         """
         manifest = self.task.manifest
-        self.best = self._baseline()
-        if not self.best.ok:
+        baseline = self._baseline()
+        if not baseline.ok:
             raise CannotRunHere(
-                f"task {self.task.id}: its baseline fails here, nothing can be compared with it\n{self.best.error}"
+                f"task {self.task.id}: its baseline fails here, nothing can be compared with it\n{baseline.error}"
             )
-        self.brief = Brief(self.task.statement, manifest.metric, tuple(manifest.files.editable), self.best)
+        self.brief = Brief(self.task.statement, manifest.metric, tuple(manifest.files.editable), baseline)
         scope = self._scope("", self.steps)
         try:
             self._drive(scope, self.strategy.search(scope.lab, params))
         except OutOfSteps:
             return "steps spent"
         return "steps spent" if scope.steps.left == 0 else "strategy returned"
+
+    @property
+    def best(self) -> Trial:
+        """The best trial so far; the baseline if nothing beat it."""
+        return self.leaders[0].trial if self.leaders else self.brief.baseline
 
     # --- stepping a coroutine -------------------------------------------------------------------------------------
 
@@ -234,37 +252,47 @@ class Driver:
             raise StrategyError(
                 f"strategy {self.strategy.name}: trial {key}: facts must be plain data: {error}"
             ) from None
-        best = self.best
 
         def live() -> dict[str, Any]:
             if not edit.ok:
                 return pack_outcome(Outcome("edit_failed", self.seed, error=edit.reason), self.journal.blobs)
             with self.bench.trial(edit.code, self.seed) as (outcome, artefact):
-                if self.brief.better(self._seen(key, edit.code, outcome, edit.base, facts), best):
+                seen = self._seen(key, edit.code, outcome, edit.base, facts)
+                if self._ranked(seen, outcome) != self.leaders:
                     self.keeper.store(outcome, artefact)
                 return pack_outcome(outcome, self.journal.blobs)
-
-        def lost() -> dict[str, Any]:
-            text = "labcoat itself died each time that this code ran; it is not run again"
-            return pack_outcome(Outcome("crash", self.seed, error=text), self.journal.blobs)
 
         request_json = {
             "edit": edit.key, "parent": edit.base.key, "code": edit.code.sha, "seed": self.seed, "facts": facts,
         }  # fmt: skip
         fresh = self.journal.finished(key) is None
-        result = self._perform_effect(key, "trial", request_json, live, lost=lost)
+        result = self._perform_effect(key, "trial", request_json, live, lost=lost_for(self.seed, self.journal))
         outcome = unpack_outcome(result, self.journal.blobs)
         trial = self._seen(key, edit.code, outcome, edit.base, facts)
         self.trials.append(trial)
-        if self.brief.better(trial, best):
-            self.best = trial
+        with_it = self._ranked(trial, outcome)
+        if with_it != self.leaders:
+            self.leaders = with_it
             if fresh:  # what is replayed was superseded long ago, and its artefact is gone
-                self.keeper.only(outcome)
+                self.keeper.only([leader.outcome for leader in self.leaders])
         return trial
 
+    def _ranked(self, trial: Trial, outcome: Outcome) -> list[Leader]:
+        """The leaders with ``trial`` in its place, if it has one among them."""
+        if not self.brief.better(trial, self.brief.baseline):
+            return self.leaders
+        above = sum(not self.brief.better(trial, leader.trial) for leader in self.leaders)
+        merged = [*self.leaders[:above], Leader(trial, outcome), *self.leaders[above:]]
+        by_code: dict[Code, Leader] = {}
+        for leader in merged:
+            by_code.setdefault(leader.trial.code, leader)
+        return list(by_code.values())[: self.most_leaders]
+
     def _parallel(self, scope: Scope, request: ParallelRequest) -> list[Any]:
-        batch = scope.next_key()
+        if request.jobs and not scope.steps.left:
+            raise OutOfSteps
         jobs = list(request.jobs)[: scope.steps.left]
+        batch = scope.next_key()
         self.journal.perform(batch, "parallel", {"jobs": len(jobs)}, lambda: None)
         results = []
         for number, job in enumerate(jobs):
@@ -318,7 +346,7 @@ class Driver:
     def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
         for part in prompt.parts:
             self.journal.blobs.put(part.text)
-        call = Call(purpose, key, self.calls, self._derive("model", key), schema)
+        call = Call(purpose, key, self.calls, self.derive("model", key), schema)
         reply = self.models.of(purpose).chat(prompt, call).to_json()
         return reply | {"text": self.journal.blobs.put(reply["text"])}
 
@@ -336,7 +364,14 @@ class Driver:
 
     def _scope(self, path: str, left: int) -> Scope:
         steps = Steps(left)
-        return Scope(path, Lab(self.brief, random.Random(self._derive("scope", path)), steps), steps)
+        return Scope(path, Lab(self.brief, random.Random(self.derive("scope", path)), steps), steps)
 
-    def _derive(self, *of: object) -> int:
+    def derive(self, *of: object) -> int:
+        """A seed for a purpose: a hash of the run's seed and of what it is for."""
         return int(sha256(json.dumps([self.seed, *of]).encode())[:15], 16)
+
+
+def lost_for(seed: int, journal: Journal) -> Callable[[], dict[str, Any]]:
+    """What is recorded for code that took labcoat itself down each time that it ran."""
+    text = "labcoat itself died each time that this code ran; it is not run again"
+    return lambda: pack_outcome(Outcome("crash", seed, error=text), journal.blobs)

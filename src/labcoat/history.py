@@ -144,6 +144,26 @@ class History:
         event = self.journal.finished(key)
         return unpack_outcome(event["result"], self.journal.blobs) if event else None
 
+    @property
+    def chosen(self) -> Step | None:
+        """The step that was tested."""
+        event = self.journal.finished("confirm")
+        return next((s for s in self.steps if event and s.key == event["request"]["chosen"]), None)
+
+    def confirmed(self) -> list[tuple[Step, list[Outcome]]]:
+        """Each candidate (and the baseline) with its measurements on further seeds; empty without `--confirm`."""
+        found: dict[str, list[Outcome]] = {}
+        for event in self._finished():
+            if event["kind"] == "measure":
+                outcome = unpack_outcome(event["result"], self.journal.blobs)
+                found.setdefault(event["request"]["trial"], []).append(outcome)
+        return [(step, found[step.key]) for step in self.steps if step.key in found]
+
+    def tested_again(self) -> list[Outcome]:
+        """Test outcomes of the further trainings of `--retest`."""
+        events = [e for e in self._finished() if e["key"].startswith("test/again/")]
+        return [unpack_outcome(e["result"], self.journal.blobs) for e in events]
+
     def code(self, step: Step) -> Code:
         """The code of a step."""
         begin = self.journal.finished("begin")
@@ -212,7 +232,17 @@ class History:
             "baseline": self._step_json(self.baseline),
             "trials": [self._step_json(step) for step in self.trials],
             "best": self._step_json(self.best),
-            "test": self._measured(test) and {**(self._measured(test) or {}), "baseline": self._measured(base)},
+            "confirm": [
+                {"step": step.number, "measured": [self._measured(outcome) for outcome in outcomes]}
+                for step, outcomes in self.confirmed()
+            ],
+            "test": test
+            and {
+                **self._measured(test),
+                "step": self.chosen.number if self.chosen else None,
+                "baseline": base and self._measured(base),
+                "again": [self._measured(outcome) for outcome in self.tested_again()],
+            },
             "spent": self.spent(),
         }
 
@@ -224,12 +254,10 @@ class History:
             "parent": step.parent,
             "facts": step.facts,
             "process_seconds": round(step.outcome.seconds, 3),
-            **(self._measured(step.outcome) or {}),
+            **self._measured(step.outcome),
         }
 
-    def _measured(self, outcome: Outcome | None) -> dict[str, Any] | None:
-        if outcome is None:
-            return None
+    def _measured(self, outcome: Outcome) -> dict[str, Any]:
         metric = outcome.metrics.get(self.metric.name)
         return {
             "status": outcome.status,

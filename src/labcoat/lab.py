@@ -240,6 +240,9 @@ class Lab:
 
         A job that gets no step is not begun, so the list that comes back may be shorter. A child that ends without
         a trial gives its step back.
+
+        Raises:
+            OutOfSteps: no trial is left in this scope.
         """
         return await ParallelRequest(self, jobs)
 

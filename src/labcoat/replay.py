@@ -10,12 +10,15 @@ from typing import Any, Never
 from labcoat import catalog, strategies
 from labcoat.bench.constraints import judge
 from labcoat.bench.outcome import Outcome
+from labcoat.budget import Limits
 from labcoat.errors import Diverged, InputError
 from labcoat.history import History
 from labcoat.journal import Unrecorded
+from labcoat.kept import Kept
 from labcoat.lab import source_hash
 from labcoat.models import Call, Models, Prompt
-from labcoat.running import Kept, Plan, stages
+from labcoat.plan import Confirm, Plan
+from labcoat.running import stages
 from labcoat.tree import Code
 
 
@@ -73,7 +76,7 @@ class _Untouched(Kept):
     def store(self, outcome: Outcome, folder: Path | None) -> None:
         pass
 
-    def only(self, outcome: Outcome) -> None:
+    def only(self, outcomes: list[Outcome]) -> None:
         pass
 
 
@@ -137,11 +140,17 @@ def _plan(history: History, task: str | None) -> Plan:
         Models({purpose: _Recorded(name) for purpose, name in spec["models"].items()}),
         spec["steps"],
         spec["seed"],
+        Confirm(**spec["confirm"]),
+        spec["retest"],
+        Limits(),
     )
 
 
 def _verify_verdicts(history: History) -> None:
-    """The constraints are judged again from the recorded metrics."""
+    """The constraints are judged again from the recorded metrics, and the best is found again."""
+    ended = history.journal.finished("search")
+    if ended and history.best and ended["request"]["best"] != history.best.key:
+        raise Diverged(f"{history.folder}: recorded as the best: {ended['request']['best']}, found: {history.best.key}")
     outcomes = [(f"step {s.number}", s.outcome, history.steps[0].outcome, False) for s in history.steps]
     test, baseline = history.test_outcome(), history.test_outcome("test/baseline")
     if test and baseline:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
-from labcoat import catalog, editor, strategies
 from labcoat.bench.outcome import Outcome
 from labcoat.budget import Budget, LimitReached, Limits
-from labcoat.driver import BASELINE, Bench, Driver
-from labcoat.errors import CannotRunHere, InputError
-from labcoat.journal import Journal, Observer, canonical
-from labcoat.lab import Params, Strategy, Trial, source_hash
-from labcoat.models import Models
+from labcoat.driver import BASELINE, Bench, Driver, lost_for
+from labcoat.errors import CannotRunHere
+from labcoat.journal import Journal, Observer
+from labcoat.kept import Kept
+from labcoat.lab import Trial
 from labcoat.packing import pack_code, pack_outcome, unpack_outcome
+from labcoat.plan import Confirm, Plan
 from labcoat.record import compare_record, flat, read_record, write_record
-from labcoat.task import Task
-from labcoat.tree import sha256
-
-Report = Callable[[str], None]
 
 
 class RunBench(Bench, Protocol):
@@ -44,120 +37,6 @@ class RunBench(Bench, Protocol):
     def close(self) -> None:
         """End what is still open."""
         ...
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What identifies a run, with the parts that it names. Limits, sandbox and folder are not identity."""
-
-    task: Task
-    strategy: Strategy
-    params: Params
-    models: Models
-    steps: int
-    seed: int
-    limits: Limits = field(default_factory=Limits)
-
-    @classmethod
-    def of(
-        cls, *, task: str | Task, strategy: str | Strategy, params: dict[str, Any] | None, model: str | Models,
-        steps: int, seed: int, limits: Limits | None = None,
-    ) -> Plan:  # fmt: skip
-        """Look up and check everything that is named.
-
-        Raises:
-            InputError: naming what is unknown or out of range.
-        """
-        if steps < 1:
-            raise InputError(f"--steps {steps}: a run has at least one step")
-        if seed < 0:
-            raise InputError(f"--seed {seed}: a seed is 0 or more")
-        found = strategies.find(strategy) if isinstance(strategy, str) else strategy
-        try:
-            checked = found.params.model_validate(params or {})
-        except ValidationError as error:
-            lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-            raise InputError(f"parameters of strategy {found.name}:\n" + "\n".join(lines)) from None
-        return cls(
-            catalog.find(task) if isinstance(task, str) else task,
-            found,
-            checked,
-            Models.parse(model) if isinstance(model, str) else model,
-            steps,
-            seed,
-            limits or Limits(),
-        )
-
-    def spec(self) -> dict[str, Any]:
-        """The run's identity as plain data."""
-        return {
-            "task": {"id": self.task.id, "version": self.task.manifest.version, "hash": self.task.hash},
-            "strategy": {
-                "name": self.strategy.name,
-                "params": self.params.model_dump(mode="json"),
-                "source": source_hash(self.strategy.source()),
-            },
-            "models": self.models.spec,
-            "steps": self.steps,
-            "seed": self.seed,
-        }
-
-    def record(self) -> dict[str, Any]:
-        """What run.json says beside the bench's facts: spec, manifest, sources."""
-        source = self.strategy.source()
-        return {
-            "spec": self.spec(),
-            "task": self.task.manifest.model_dump(mode="json"),
-            "strategy_source": source,
-            "prompts": {
-                name: sha256(text.encode())
-                for name, text in (source | {editor.TEMPLATE: editor.template()}).items()
-                if name.endswith(".md")
-            },
-            "prices": None,
-        }
-
-    def folder(self, runs: Path) -> Path:
-        """``runs/single/<task>/<strategy>-<hash of the spec without seed>/<seed>``."""
-        spec = self.spec()
-        del spec["seed"]
-        short = sha256(canonical(spec).encode())[:8]
-        return runs / "single" / self.task.id / f"{self.strategy.name}-{short}" / str(self.seed)
-
-
-class Kept:
-    """``best/``: the artefact of the best trial, stored before its trial is recorded, alone after."""
-
-    def __init__(self, folder: Path) -> None:
-        """``folder`` is ``best/`` of a run."""
-        self.folder = folder
-
-    def path(self, outcome: Outcome) -> Path | None:
-        """Where the artefact of an outcome is kept, if it has one."""
-        return self.folder / outcome.artefact if outcome.artefact else None
-
-    def store(self, outcome: Outcome, folder: Path | None) -> None:
-        """Copy an artefact here, whole or not at all."""
-        target = self.path(outcome)
-        if target is None or folder is None or target.exists():
-            return
-        half = self.folder / f"{target.name}.part"
-        try:
-            shutil.rmtree(half, ignore_errors=True)
-            shutil.copytree(folder, half)
-            half.rename(target)
-        except OSError as error:
-            shutil.rmtree(half, ignore_errors=True)
-            raise CannotRunHere(
-                f"{half}: cannot keep the artefact: {error.strerror}; free some space and give the same command again"
-            ) from None
-
-    def only(self, outcome: Outcome) -> None:
-        """Remove every artefact but that of ``outcome``."""
-        if self.folder.is_dir():
-            for path in self.folder.iterdir():
-                if path.name != outcome.artefact:
-                    shutil.rmtree(path, ignore_errors=True)
 
 
 def execute(plan: Plan, runs: Path, make_bench: Callable[[], RunBench], observers: list[Observer]) -> Path:
@@ -197,26 +76,61 @@ def stages(plan: Plan, journal: Journal, bench: RunBench, kept: Kept, *, verify:
     journal.perform("begin", "begin", {"task": task.hash}, lambda: {"code": pack_code(task.baseline, journal.blobs)})
     driver = Driver(
         task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, keeper=kept,
-        budget=Budget(plan.limits), steps=plan.steps, seed=plan.seed, verify=verify,
+        budget=Budget(plan.limits), steps=plan.steps, seed=plan.seed, leaders=plan.confirm.best, verify=verify,
     )  # fmt: skip
-    search(driver, plan.params, journal)
-    chosen = confirm(driver, journal)
+    reason = driver.search(plan.params)
+    request = {"reason": reason, "best": driver.best.key, "trials": len(driver.trials)}
+    journal.perform("search", "search", request, lambda: None)
+    chosen = confirm(driver, bench, journal, plan.confirm)
     test(driver, chosen, bench, journal, kept)
+    retest(driver, chosen, bench, journal, plan.retest)
     journal.perform("end", "end", {}, lambda: None)
 
 
-def search(driver: Driver, params: Params, journal: Journal) -> None:
-    """The search: the strategy spends its steps; the best valid trial is known at the end."""
-    reason = driver.search(params)
-    request = {"reason": reason, "best": driver.best.key, "trials": len(driver.trials)}
-    journal.perform("search", "search", request, lambda: None)
+def confirm(driver: Driver, bench: RunBench, journal: Journal, how: Confirm) -> Trial:
+    """Choose what is tested: the best candidate by its mean over further training seeds.
+
+    The value that made a candidate one of the best is left out of its mean, as it was selected for being good. A
+    candidate that fails on a seed is out; among equals the better one of the search; if no candidate is better than
+    the baseline on the same seeds, the baseline is chosen. Without further seeds the best of the search is chosen.
+    """
+    metric = driver.task.metric
+    candidates = [leader.trial for leader in driver.leaders] or [driver.brief.baseline]
+    seeds = [driver.derive("confirm", number) % 2**31 for number in range(how.seeds)]
+
+    def measured(rank: str, trial: Trial) -> float | None:
+        """Mean over the seeds; None if a measurement is not valid."""
+        values = []
+        for number, seed in enumerate(seeds):
+            outcome = measure(driver, bench, journal, f"confirm/{rank}/{number}", trial, seed)
+            if not outcome.ok:
+                return None
+            values.append(outcome.metrics[metric.name].mean)
+        return math.fsum(values) / len(values)
+
+    chosen = candidates[0]
+    if seeds:
+        chosen, best = driver.brief.baseline, measured("baseline", driver.brief.baseline)
+        for rank, trial in enumerate(candidates):
+            value = measured(str(rank), trial) if trial is not driver.brief.baseline else None
+            if value is not None and (best is None or metric.better(value, best)):
+                chosen, best = trial, value
+    request = {"candidates": [trial.key for trial in candidates], "seeds": seeds, "chosen": chosen.key}
+    journal.perform("confirm", "confirm", request, lambda: None)
+    return chosen
 
 
-def confirm(driver: Driver, journal: Journal) -> Trial:
-    """Choose what is tested. With one candidate and no further seeds, the defaults, that is the best of the search."""
-    request = {"candidates": [driver.best.key], "seeds": []}
-    journal.perform("confirm", "confirm", request, lambda: {"chosen": driver.best.key})
-    return driver.best
+def measure(driver: Driver, bench: RunBench, journal: Journal, key: str, trial: Trial, seed: int) -> Outcome:
+    """One further validation of a trial's code, with another training seed."""
+
+    def live() -> Any:
+        if trial.key == BASELINE:
+            return pack_outcome(bench.baseline(seed), journal.blobs)
+        with bench.trial(trial.code, seed) as (outcome, _):
+            return pack_outcome(outcome, journal.blobs)
+
+    request = {"trial": trial.key, "code": trial.code.sha, "seed": seed}
+    return unpack_outcome(journal.perform(key, "measure", request, live, lost=lost_for(seed, journal)), journal.blobs)
 
 
 def test(driver: Driver, chosen: Trial, bench: RunBench, journal: Journal, kept: Kept) -> None:
@@ -229,21 +143,36 @@ def test(driver: Driver, chosen: Trial, bench: RunBench, journal: Journal, kept:
     trial = journal.finished(chosen.key)
     assert trial is not None, "the chosen trial is recorded"
     validated = unpack_outcome(trial["result"], journal.blobs)
-    request = {"trial": chosen.key, "code": chosen.code.sha, "seed": seed}
 
     def live() -> Any:
         if chosen.key == BASELINE:
             return baseline
-        kept.only(validated)
-        artefact = kept.path(validated)
-        if artefact and not artefact.is_dir():
-            raise CannotRunHere(f"{artefact}: missing, and only what was validated may be tested; restore the folder")
-        outcome = bench.test(artefact, chosen.code, seed)
+        outcome = bench.test(kept.take(validated), chosen.code, seed)
         if outcome.artefact != validated.artefact:
-            raise CannotRunHere(f"{artefact}: was changed since it was validated; restore the folder")
+            raise CannotRunHere(
+                f"{kept.path(validated)}: was changed since it was validated; restore the folder and resume"
+            )
         return pack_outcome(outcome, journal.blobs)
 
-    journal.perform("test", "test", request, live)
+    journal.perform("test", "test", {"trial": chosen.key, "code": chosen.code.sha, "seed": seed}, live)
+    kept.only([validated])
+
+
+def retest(driver: Driver, chosen: Trial, bench: RunBench, journal: Journal, times: int) -> None:
+    """Train the chosen code again with other seeds, and measure each on the hidden split."""
+    for number in range(times):
+        seed = driver.derive("retest", number) % 2**31
+
+        def live(seed: int = seed) -> Any:
+            if chosen.key == BASELINE:
+                return pack_outcome(bench.baseline_test(seed), journal.blobs)
+            with bench.trial(chosen.code, seed) as (outcome, artefact):
+                if outcome.metrics:
+                    outcome = bench.test(artefact, chosen.code, seed)
+                return pack_outcome(outcome, journal.blobs)
+
+        request = {"trial": chosen.key, "code": chosen.code.sha, "seed": seed}
+        journal.perform(f"test/again/{number}", "test", request, live, lost=lost_for(seed, journal))
 
 
 def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:

@@ -21,7 +21,7 @@ def demo(
 ) -> None:
     """Autoresearch beside the random control on the Adult fairness task, offline."""
     from labcoat.cli.run import run_plan
-    from labcoat.running import Plan
+    from labcoat.plan import Plan
     from labcoat.tree import diff
 
     histories = []

@@ -11,6 +11,7 @@ import typer
 from labcoat.cli.output import JsonFlag, console, number, print_json, print_table
 
 if TYPE_CHECKING:
+    from labcoat.bench.outcome import Outcome
     from labcoat.history import History, Step
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or one with a single run below it.")]
@@ -59,12 +60,20 @@ def summary(history: History) -> None:
             f"validation  {metric.name} ({metric.direction} is better): "
             f"baseline {number(base)}, best {number(best)} ({what})"
         )
+    for step, outcomes in history.confirmed():
+        what = "baseline" if step.number == 0 else f"step {step.number}"
+        out.print(f"confirm     {what}: {_list(outcomes, metric.name)}", markup=False)
     test, base_test = history.test_outcome(), history.test_outcome("test/baseline")
-    if test and base_test:
-        before, after = (o.metrics[metric.name].mean if metric.name in o.metrics else None for o in (base_test, test))
-        out.print(f"test        {metric.name}: baseline {number(before)}, chosen {number(after)} ({test.status})")
+    if test and base_test and history.chosen:
+        what = "the baseline" if history.chosen.number == 0 else f"step {history.chosen.number}"
+        out.print(
+            f"test        {metric.name}: baseline {number(_mean(base_test, metric.name))}, "
+            f"{what} {number(_mean(test, metric.name))} ({test.status})"
+        )
         if not test.ok:
             out.print(f"            {test.error}", markup=False)
+        if again := history.tested_again():
+            out.print(f"test again  {what}: {_list(again, metric.name)}", markup=False)
     spent = history.spent()
     money = "unknown" if spent["usd"] is None else f"${spent['usd']:.4g}"
     out.print(f"spent       {spent['calls']} model calls, {spent['tokens']} tokens, {money}, {spent['seconds']:.1f} s")
@@ -72,6 +81,15 @@ def summary(history: History) -> None:
     for warning in history.warnings:
         out.print(f"warning     {warning}", markup=False)
     out.print(f"run         {history.folder}", soft_wrap=True)
+
+
+def _mean(outcome: Outcome, metric: str) -> float | None:
+    return outcome.metrics[metric].mean if metric in outcome.metrics else None
+
+
+def _list(outcomes: list[Outcome], metric: str) -> str:
+    shown = [f"{number(_mean(o, metric))} (seed {o.seed}{'' if o.ok else ', ' + o.status})" for o in outcomes]
+    return ", ".join(shown)
 
 
 def diff(

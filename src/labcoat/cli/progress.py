@@ -9,8 +9,8 @@ from types import TracebackType
 
 from labcoat.history import History
 from labcoat.journal import Event
+from labcoat.plan import Plan
 from labcoat.record import RECORD
-from labcoat.running import Plan
 
 
 class Progress:
@@ -48,7 +48,9 @@ class Progress:
             self.done += 1
             self._value(event, f"step {self.done}/{self.plan.steps}")
         elif event["kind"] == "search" and event["state"] == "finished":
-            self._line("search finished; measuring the best on the held-out test split")
+            self._line("search finished")
+        elif event["kind"] in ("measure", "test") and event["state"] == "finished":
+            self._line(f"{event['key']:>14}  {event['result']['status']:<13} seed {event['request']['seed']}")
 
     def _value(self, event: Event, what: str) -> None:
         result = event["result"]

@@ -28,6 +28,10 @@ def run(
     steps: Annotated[int, typer.Option(help="Budget: validation executions.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
     param: Annotated[list[str] | None, typer.Option("-S", metavar="NAME=VALUE", help="A strategy's parameter.")] = None,
+    confirm: Annotated[
+        str, typer.Option(metavar="K,S", help="Measure the best K again on S further seeds; choose by the mean.")
+    ] = "1,0",
+    retest: Annotated[int, typer.Option(help="Train the chosen code this often again, and test each.")] = 0,
     runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
     sandbox: Annotated[
         SandboxName | None,
@@ -40,12 +44,13 @@ def run(
 ) -> None:
     """Run a strategy on a task. The same command again goes on where it stopped; a finished run exits at once."""
     from labcoat.budget import Limits
-    from labcoat.running import Plan
+    from labcoat.plan import Confirm, Plan
 
     limits = Limits(calls=max_calls, tokens=max_tokens, usd=max_usd, seconds=max_seconds)
     plan = Plan.of(
-        task=task, strategy=strategy, params=_params(param or []), model=model, steps=steps, seed=seed, limits=limits
-    )
+        task=task, strategy=strategy, params=_params(param or []), model=model, steps=steps, seed=seed,
+        confirm=Confirm.parse(confirm), retest=retest, limits=limits,
+    )  # fmt: skip
     run_plan(plan, runs, sandbox.value if sandbox else None)
 
 
