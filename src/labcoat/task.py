@@ -67,6 +67,8 @@ class Data(Table):
 
     source: list[Source] = []
     licence: list[Licence] = []
+    salted: bool = False
+    """Instances are drawn with this installation's salt; ``data.py`` gets ``--salt HEX``."""
 
 
 class Resources(Table):

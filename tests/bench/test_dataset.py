@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labcoat.bench import dataset, scratch
+from labcoat.bench import dataset, home, scratch
 from labcoat.bench.command import USERS
 from labcoat.bench.environment import Environment
 from labcoat.errors import CannotRunHere, InputError
@@ -101,6 +101,29 @@ def test_the_test_split_is_open_for_one_block(numpy_environment: Environment, in
         assert problems[0].answers.stat().st_mode & 0o777 == 0o700
         assert (made.folder / "test").stat().st_mode & 0o777 == 0o700
     assert not list(within.iterdir())
+
+
+def test_salted_data_are_this_installations_own(
+    numpy_environment: Environment, index: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = DATA.replace('"--scale")', '"--scale", "--salt")')
+    data += "(out / 'train/salt').write_text(options.parse_args().salt or 'none')\n"
+    plain = make_task(open_folder / "plain", data=data)
+    salted = make_task(open_folder / "salted", manifest=MANIFEST + "[data]\nsalted = true\n", data=data)
+    manifest = (salted.folder / "task.toml").read_text().replace("test/tiny", "test/twin")
+    twin = make_task(open_folder / "twin", manifest=manifest, data=data)
+
+    def given(task: Task) -> str:
+        return (prepare(task, numpy_environment).train / "salt").read_text()
+
+    first = given(salted)
+    assert given(plain) == "none" and first == sha256(home.salt() + b"test/tiny") == given(salted)
+    assert len({first, given(twin), home.salt().hex()}) == 3  # a task learns neither the salt nor another task's
+    made = prepare(salted, numpy_environment)
+    (open_folder / "home/salt").unlink()
+    assert given(salted) not in (first, "none")
+    assert prepare(salted, numpy_environment).folder != made.folder
+    assert prepare(plain, numpy_environment).folder.exists()
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,38 @@ def test_hostile_trees_are_removed(open_folder: Path) -> None:
     (path / "link").symlink_to("/etc")
     scratch.remove(path)
     assert not path.exists() and Path("/etc/passwd").exists()
+
+
+def test_the_salt_is_made_once_and_for_our_eyes_only(monkeypatch: pytest.MonkeyPatch, open_folder: Path) -> None:
+    monkeypatch.setenv("LABCOAT_HOME", str(open_folder / "one"))
+    home.home().joinpath("salt.new").write_bytes(b"half of a sal")  # of one who was killed
+    old = os.umask(0)
+    try:
+        salt = home.salt()
+    finally:
+        os.umask(old)
+    assert len(salt) == 32 and home.salt() == salt
+    assert (open_folder / "one/salt").stat().st_mode & 0o777 == 0o600
+    assert not (open_folder / "one/salt.new").exists()
+    monkeypatch.setenv("LABCOAT_HOME", str(open_folder / "two"))
+    assert home.salt() != salt
+
+
+def test_processes_that_start_together_have_one_salt(open_folder: Path) -> None:
+    code = "from labcoat.bench import home; print(home.salt().hex())"
+    started = [
+        subprocess.Popen(
+            [PYTHON, "-c", code], env=os.environ | {"LABCOAT_HOME": str(open_folder)}, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(8)
+    ]
+    said = {process.communicate()[0].strip() for process in started}
+    assert said == {(open_folder / "salt").read_bytes().hex()}
+
+
+@pytest.mark.parametrize("content", [b"", b"too short", bytes(33)])
+def test_something_else_is_no_salt(content: bytes, monkeypatch: pytest.MonkeyPatch, open_folder: Path) -> None:
+    monkeypatch.setenv("LABCOAT_HOME", str(open_folder))
+    (open_folder / "salt").write_bytes(content)
+    with pytest.raises(CannotRunHere, match=f"salt: holds {len(content)} bytes, a salt has 32"):
+        home.salt()

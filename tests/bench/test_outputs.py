@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -134,15 +134,49 @@ PIECES += [
 PIECE = st.sampled_from(PIECES)
 
 
-@given(st.tuples(PIECE, PIECE, PIECE), st.binary(max_size=4), st.integers(0, 90), st.sampled_from([1, 2]))
-@settings(max_examples=300, deadline=None)
-def test_no_header_raises_anything_else(pieces: tuple[str, ...], noise: bytes, at: int, version: int) -> None:
-    header = (HEADER % pieces).encode()
+@given(
+    st.sampled_from(["'<f8'", "'<f8'", "'>f8'", "'|b1'", "'<f4'"]) | PIECE,
+    st.sampled_from(["False", "True"]) | PIECE,
+    st.sampled_from(["(3, 2)", "(03, 2)", "(3, 02)", "(3, 2,)", "(6)", "(6,)", "()"]) | PIECE,
+    st.just(b"") | st.binary(max_size=4),
+    st.integers(0, 90),
+    st.sampled_from([1, 1, 1, 2]),
+)
+@settings(max_examples=400, deadline=None)
+def test_no_header_raises_anything_else(
+    dtype: str, order: str, shape: str, noise: bytes, at: int, version: int
+) -> None:
+    header = (HEADER % (dtype, order, shape)).encode()
     header = header[:at] + noise + header[at:] + b"\n"
     content = b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(2 * version, "little") + header + bytes(48)
     with contextlib.suppress(BadOutput):
+        clean = checked(content, OUTPUT, DIMS)
+        given_array = np.load(io.BytesIO(content), allow_pickle=False)  # what passes is what numpy reads
+        assert (np.load(io.BytesIO(clean), allow_pickle=False) == given_array).all()
+        assert given_array.shape == (3, 2)
+
+
+@pytest.mark.parametrize("shape", ["(03, 2)", "(3, 02)", "(3, 2,)", "(6)"])
+def test_shapes_that_numpy_refuses_are_refused_here(shape: str) -> None:
+    header = (HEADER % ("'<f8'", "False", shape)).encode() + b"\n"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(48)
+    with pytest.raises(BadOutput):
         checked(content, OUTPUT, DIMS)
-        assert np.load(io.BytesIO(content), allow_pickle=False).shape == (3, 2)  # what passes is what numpy reads
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_the_scorer_reads_is_written_by_us(order: Literal["C", "F"]) -> None:
+    stream = io.BytesIO()
+    np.save(stream, np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], order=order))
+    clean = checked(stream.getvalue(), OUTPUT, DIMS)
+    assert np.load(io.BytesIO(clean)).tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_any_true_byte_becomes_one() -> None:
+    stream = io.BytesIO()
+    np.save(stream, np.array([0, 1, 2, 255], np.uint8).view(bool))
+    clean = checked(stream.getvalue(), Output(name="prediction", dtype=["bool"], shape=[4]), {})
+    assert np.load(io.BytesIO(clean)).view(np.uint8).tolist() == [0, 1, 1, 1]
 
 
 def test_missing_and_extra(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labcoat.bench import dataset, sandbox
+from labcoat.bench import dataset, home, sandbox
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.errors import CannotRunHere
 from labcoat.tree import Code, sha256
@@ -75,8 +75,8 @@ def test_executions_tell_what_ran(open_bench: OpenBench, either: sandbox.Sandbox
         (candidate("open(f'{artefact}/big', 'wb').write(b'x' * (5 << 20))"), "crash", "File too large"),
         (
             candidate("for i in range(3): open(f'{artefact}/{i}', 'wb').write(b'x' * (3 << 20))"),
-            "bad_output",
-            "more than 4194304 bytes",
+            "crash",
+            "fit wrote more than 4 MiB and was ended",
         ),
         (candidate("os.symlink('/etc/passwd', f'{artefact}/x')"), "tampered", "/artefact/x' is a symbolic link"),
         (candidate(predict="pass"), "bad_output", "/out/prediction.npy is missing"),
@@ -98,7 +98,8 @@ def test_statuses(
     assert said in found.error
     assert str(labcoat_home) not in found.error
     assert bool(found.metrics) == (status == "violation")
-    assert all(execution.exit is not None for execution in found.executions) or status in ("timeout", "out_of_memory")
+    ended = status in ("timeout", "out_of_memory") or "was ended" in said
+    assert all(execution.exit is not None for execution in found.executions) or ended
     scratch = bench._scratch.folder
     assert not list(scratch.glob("trial-*"))
     bench.close()
@@ -236,6 +237,7 @@ def test_facts(open_bench: OpenBench, either: sandbox.Sandbox) -> None:
     found = json.loads(json.dumps(bench.facts()))
     assert found["sandbox"]["level"] == either.level and len(found["dataset"]["fingerprint"]) == 64
     assert found["machine"]["cores"] >= 1 and found["environment"]["lock_hash"]
+    assert found["salt_hash"] == sha256(home.salt())
 
 
 def test_a_full_disk_is_not_the_candidates_fault(

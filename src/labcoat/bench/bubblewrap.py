@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from labcoat.bench import home
-from labcoat.bench.command import PRLIMIT, Bind, Command, Level, Limits, Sandbox, completed, limited, user_of, variables
+from labcoat.bench import home, seccomp
+from labcoat.bench.command import (
+    PRLIMIT,
+    Bind,
+    Command,
+    Level,
+    Limits,
+    Sandbox,
+    completed,
+    counted,
+    group_for,
+    limited,
+    user_of,
+    variables,
+)
 from labcoat.bench.process import Child, Finished
 from labcoat.bench.remedies import MISSING_BWRAP, MISSING_PRLIMIT, remedy
 from labcoat.bench.streams import HeadTail, Sink
@@ -48,9 +62,9 @@ class Bubblewrap(Sandbox):
         return {
             "files": "allow-list",
             "network": "none",
-            "processes": "own pid namespace, RLIMIT_NPROC",
-            "memory": "watcher, 10 Hz",
-            "disk": "RLIMIT_FSIZE per file",
+            **counted(),
+            "calls": "seccomp filter" if seccomp.program(os.uname().machine) else "no filter for this machine",
+            "tree": "own pid namespace, ended with all descendants, also when labcoat dies",
             "user": "unprivileged, dropped from root" if home.is_root() else "the user's own, in a user namespace",
         }
 
@@ -69,24 +83,39 @@ class Bubblewrap(Sandbox):
             started = b'"exit-code"' in os.read(status, 1 << 16)
         finally:
             os.close(status)
+        if finished.ended is None and finished.exit is not None and finished.exit < 0:
+            raise CannotRunHere(
+                f"bwrap was killed by {signal.Signals(-finished.exit).name}; is this machine out of memory?"
+            )
         if finished.ended is None and finished.exit != 0 and not started:
             raise CannotRunHere(f"the sandbox did not come up: {remedy(finished.stderr, sysctls())}")
         return finished
 
     def _start(self, command: Command, stdout: Sink, stderr: Sink, stdin: bool, status: list[int]) -> Child:
-        argv = ["bwrap", *(part for fd in status for part in ("--json-status-fd", str(fd)))]
+        filtered = seccomp.descriptor()
+        handed = [*status, *([] if filtered is None else [filtered])]
+        argv = [shutil.which("bwrap") or "bwrap"]
+        argv += [part for fd in status for part in ("--json-status-fd", str(fd))]
+        argv += [] if filtered is None else ["--seccomp", str(filtered)]
         argv += arguments(self._binds([*command.program, *command.binds]), command.cwd, command.env, command.limits)
         argv += [*limited(command.limits, nproc=True), *command.argv]
-        return Child(
-            argv,
-            env={"PATH": os.environ.get("PATH", os.defpath)},
-            memory_mb=command.limits.memory_mb,
-            user=user_of(command.role),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=status,
-        )
+        try:
+            return Child(
+                argv,
+                env={},
+                memory_mb=command.limits.memory_mb,
+                group=group_for(command.limits),
+                watched=[bind.host for bind in command.binds if bind.writable],
+                disk_mb=command.limits.disk_mb,
+                user=user_of(command.role),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=handed,
+            )
+        finally:
+            if filtered is not None:
+                os.close(filtered)
 
     def _binds(self, binds: Sequence[Bind]) -> list[Bind]:
         masked = [Bind(self._empty, path) for path in MASKED if os.path.isdir(path)]
@@ -124,7 +153,8 @@ def arguments(binds: Iterable[Bind], cwd: str, env: Mapping[str, str], limits: L
             argv += ["--symlink", os.readlink(f"/{link}"), f"/{link}"]
         elif os.path.isdir(f"/{link}"):
             argv += ["--ro-bind", f"/{link}", f"/{link}"]
-    argv += ["--proc", "/proc", "--dev", "/dev"]
+    # The sandbox's init has the worker's own user: what it could do to it through /proc is hidden.
+    argv += ["--proc", "/proc", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1", "--dev", "/dev"]
     argv += ["--size", str(half), "--tmpfs", "/tmp", "--size", str(half), "--tmpfs", "/dev/shm"]
     for bind in binds:
         argv += ["--bind" if bind.writable else "--ro-bind", str(bind.host), bind.inside]

@@ -10,10 +10,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from labcoat.bench import home
+from labcoat.bench.cgroup import Group, Hierarchy, find
 from labcoat.bench.process import Child, Finished
 from labcoat.bench.streams import HeadTail, Sink
 
@@ -22,6 +24,7 @@ Role = Literal["worker", "scorer"]
 
 USERS: dict[Role, int] = {"worker": 64201, "scorer": 64202}  # below 65536: exists in every user namespace
 PRLIMIT = "/usr/bin/prlimit"
+OURS = 4  # processes of the sandbox itself, not the candidate's
 THREADS = [
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -110,6 +113,34 @@ def completed(child: Child, out: HeadTail, err: HeadTail, timeout: float) -> Fin
     with child:
         child.finish(child.started + timeout)
     return child.finished(out, err)
+
+
+def group_for(limits: Limits) -> Group | None:
+    """A control group with these limits, where one can be made."""
+    hierarchy = available()
+    if hierarchy is None:
+        return None
+    try:
+        return Group(hierarchy, limits.memory_mb << 20, limits.processes + OURS)
+    except OSError:  # it worked a moment ago; the watcher and rlimits are still there
+        return None
+
+
+@cache
+def available() -> Hierarchy | None:
+    """Where control groups can be made on this machine."""
+    return find()
+
+
+def counted() -> dict[str, str]:
+    """How memory, processes and disk are held back here, for ``run.json``."""
+    hierarchy = available()
+    kernel = f"cgroup v{hierarchy.version}, " if hierarchy else ""
+    return {
+        "memory": f"{kernel}watcher 10 Hz",
+        "processes": f"{kernel}RLIMIT_NPROC",
+        "disk": "RLIMIT_FSIZE per file, watcher 10 Hz for the sum",
+    }
 
 
 def user_of(role: Role) -> int | None:

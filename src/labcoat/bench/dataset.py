@@ -91,6 +91,9 @@ def prepare(task: Task, environment: Environment, scale: str, report: Report) ->
     script = (task.folder / "data.py").read_bytes()
     sources = task.manifest.data.source
     parts = [sha256(script), *(f"{source.member} {source.sha256}" for source in sources), scale, environment.lock_hash]
+    salt = salt_of(task)
+    if salt is not None:
+        parts.append(f"salt {sha256(salt.encode())}")
     key = sha256("\n".join(parts).encode())[:16]
     data = home.folder("data")
     folder, stamp = data / key, data / key / "fingerprint"
@@ -101,8 +104,13 @@ def prepare(task: Task, environment: Environment, scale: str, report: Report) ->
                 raw = {PurePosixPath(source.member).name: fetch(source, environment, report) for source in sources}
                 if len(raw) < len(sources):
                     raise InputError(f"{task.folder / 'task.toml'}: data.source: two members have the same file name")
-                _make(task, environment, scale, raw, folder, report)
+                _make(task, environment, scale, salt, raw, folder, report)
     return Dataset(folder, stamp.read_text())
+
+
+def salt_of(task: Task) -> str | None:
+    """What a salted task draws its instances from, in hex: derived, so that no task learns another one's salt."""
+    return sha256(home.salt() + task.id.encode()) if task.manifest.data.salted else None
 
 
 def fetch(source: Source, environment: Environment, report: Report) -> Path:
@@ -149,7 +157,15 @@ def fetch(source: Source, environment: Environment, report: Report) -> Path:
     return kept
 
 
-def _make(task: Task, environment: Environment, scale: str, raw: dict[str, Path], folder: Path, report: Report) -> None:
+def _make(
+    task: Task,
+    environment: Environment,
+    scale: str,
+    salt: str | None,
+    raw: dict[str, Path],
+    folder: Path,
+    report: Report,
+) -> None:
     report(f"preparing data of {task.id}")
     temporary = folder.with_name(f"making-{folder.name}")
     scratch.remove(temporary)  # of one who was killed: we hold the lock
@@ -175,6 +191,7 @@ def _make(task: Task, environment: Environment, scale: str, raw: dict[str, Path]
             str(made),
             "--scale",
             scale,
+            *([] if salt is None else ["--salt", salt]),
         ]
         done = process.run(argv, env=env, cwd=temporary, timeout=DATA_TIMEOUT, echo=report)
         if done.exit != 0:

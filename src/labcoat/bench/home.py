@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from labcoat.errors import CannotRunHere
 
 Report = Callable[[str], None]
 
+SALT_BYTES = 32
 REMEDY = "free some space or set LABCOAT_HOME to another folder"
 
 
@@ -56,6 +58,36 @@ def folder(name: str) -> Path:
     with named(path):
         make(path)
     return path
+
+
+def salt() -> bytes:
+    """This installation's secret, 32 random bytes made once: hidden instances are drawn from it and never published.
+
+    Raises:
+        CannotRunHere: its file cannot be written or read, or holds something else.
+    """
+    path = home() / "salt"
+    if not path.exists():
+        with locked(path.with_suffix(".lock"), lambda text: None, "it makes the salt"), named(path):
+            if not path.exists():
+                _make_secret(path)
+    with named(path):
+        found = path.read_bytes()
+    if len(found) != SALT_BYTES:
+        raise CannotRunHere(f"{path}: holds {len(found)} bytes, a salt has {SALT_BYTES}; restore or remove the file")
+    return found
+
+
+def _make_secret(path: Path) -> None:
+    """Write random bytes to ``path``, for our eyes only, whole or not at all; we hold the lock."""
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)  # of one who was killed
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(handle, "wb") as stream:
+        stream.write(secrets.token_bytes(SALT_BYTES))
+        stream.flush()
+        os.fsync(handle)  # or a power cut could leave the name without the bytes
+    new.rename(path)
 
 
 def make(path: Path) -> Path:

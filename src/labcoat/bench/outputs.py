@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import re
@@ -17,11 +18,12 @@ from labcoat.task import Output
 LONGEST_HEADER = 256  # bytes; numpy writes 128
 
 # Exactly what every writer of simple arrays writes. numpy's own reader takes much more and parses it as Python source,
-# so a hostile header could surprise it here, or again in the scorer.
+# so a hostile header could surprise it.
+AXIS = rb"(?:0|[1-9][0-9]{0,17})"
 HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(?P<length>..)"
-    rb"\{'descr': '(?P<dtype>[<>|=][a-zA-Z][0-9]{1,5})', 'fortran_order': (?:True|False), "
-    rb"'shape': \((?P<shape>(?:[0-9]{1,18}, ){0,8}(?:[0-9]{1,18},?)?)\), \} *\n",
+    rb"\{'descr': '(?P<dtype>[<>|=][a-zA-Z][0-9]{1,5})', 'fortran_order': (?P<fortran>True|False), "
+    rb"'shape': \((?P<shape>|" + AXIS + rb",|" + AXIS + rb"(?:, " + AXIS + rb"){1,7})\), \} *\n",
     re.DOTALL,
 )
 
@@ -118,7 +120,7 @@ def kind(mode: int) -> str:
 
 
 def checked(content: bytes, output: Output, dims: Mapping[str, int]) -> bytes:
-    """``content`` if it is a ``.npy`` file of the declared dtype and shape with finite numbers."""
+    """The array in ``content``, a ``.npy`` file of the declared dtype and shape with finite numbers, written anew."""
     name = f"/out/{output.name}.npy"
     header = HEADER.match(content, 0, LONGEST_HEADER)
     if header is None or int.from_bytes(header["length"], "little") != header.end() - 10:
@@ -138,4 +140,9 @@ def checked(content: bytes, output: Output, dims: Mapping[str, int]) -> bytes:
     array = np.frombuffer(content, dtype, offset=header.end())
     if dtype.kind in "fc" and not np.isfinite(array).all():
         raise BadOutput(f"{name} holds NaN or infinity ({int((~np.isfinite(array)).sum())} of {array.size} values)")
-    return content
+    if dtype.kind == "b":  # any byte but 0 means true, and shall be 1
+        array = array.view(np.uint8) != 0
+    # Written anew: what the scorer reads are our bytes.
+    clean = io.BytesIO()
+    np.save(clean, array.reshape(shape, order="F" if header["fortran"] == b"True" else "C"), allow_pickle=False)
+    return clean.getvalue()

@@ -157,6 +157,9 @@ def failure(phase: Phase, done: Finished) -> Failed:
     if done.ended == "memory":
         limit = phase.resources.memory_mb
         return Failed("out_of_memory", f"{phase.name} used more than {limit} MiB of memory and was ended\n{said}")
+    if done.ended == "disk":
+        limit = phase.resources.disk_mb
+        return Failed("crash", f"{phase.name} wrote more than {limit} MiB and was ended\n{said}")
     if done.ended == "tampered":
         return Failed("tampered", f"{phase.name} changed files that it may only read")
     return Failed("crash", f"{phase.name} ended with {ending(done.exit or 0)}\n{said}")

@@ -20,10 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Literal, Self
 
+from labcoat.bench.cgroup import Group
 from labcoat.bench.streams import Echo, HeadTail, Sink
 from labcoat.errors import CannotRunHere
 
-Ended = Literal["timeout", "memory", "tampered"]
+Ended = Literal["timeout", "memory", "disk", "tampered"]
 
 WATCH = 0.1  # seconds between two looks at memory
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -76,6 +77,21 @@ def resident(pid: int) -> int:
     return 0
 
 
+def used(folders: Sequence[Path], enough: int) -> int:
+    """Bytes on disk below ``folders``, an entry counting as 4 KiB at least; stops counting above ``enough``."""
+    total, waiting = 0, [str(folder) for folder in folders]
+    while waiting and total <= enough:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:  # it may go while we look
+            for entry in entries:
+                state = entry.stat(follow_symlinks=False)
+                total += max(4096, state.st_blocks * 512)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                if total > enough:
+                    break
+    return total
+
+
 def proportional(pid: int) -> int:
     """Bytes of ``pid`` with shared pages divided among those who share them; as :func:`resident` where not shown."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as rollup:
@@ -97,18 +113,26 @@ class Child:
         env: Mapping[str, str],
         cwd: str | Path = "/",
         memory_mb: int | None = None,
+        group: Group | None = None,
+        watched: Sequence[Path] = (),
+        disk_mb: int = 0,
         user: int | None = None,
         stdin: bool = False,
         stdout: Sink,
         stderr: Sink,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        """Start ``argv`` in a session of its own, as ``user`` (and the group of that number) if one is given."""
+        """Start ``argv`` in a session of its own, as ``user`` (and the group of that number) if one is given.
+
+        The tree is put into ``group``, which is removed at the end. Folders that are ``watched`` may grow to
+        ``disk_mb`` together.
+        """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("processes of a bench start from the main thread only")
         # Orphans of the tree come to us and not to init: so they are found, counted and ended.
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._not_ours = children(os.getpid())
+        self._group, self._watched, self._disk = group, watched, disk_mb << 20
         self._memory = None if memory_mb is None else memory_mb << 20
         self.ended: Ended | None = None
         self.peak_memory = 0
@@ -132,7 +156,11 @@ class Child:
                 extra_groups=None if user is None else [],
             )
         except OSError as error:
+            if group is not None:
+                group.close()
             raise CannotRunHere(f"cannot start {argv[0]}: {error}") from error
+        if group is not None:
+            self._join(group)
         self._alive.add(self.process.pid)
         with contextlib.suppress(OSError):  # if the machine runs out of memory, this tree is ended first
             Path(f"/proc/{self.process.pid}/oom_score_adj").write_text("1000")
@@ -153,6 +181,8 @@ class Child:
                 self.process.wait(min(pause, WATCH))
         if time.monotonic() >= self._next_watch:
             self._watch()
+        if self.process.poll() is not None and self.ended is None and self._group and self._group.out_of_memory:
+            self.ended = "memory"  # the kernel was faster than the watcher
         return self.process.poll() is None and self.ended is None
 
     def finish(self, deadline: float) -> None:
@@ -162,6 +192,8 @@ class Child:
                 self.ended = "timeout"
                 break
         self.seconds = time.monotonic() - self.started
+        if self.ended is None:
+            self._weigh()
 
     def finished(self, stdout: HeadTail, stderr: HeadTail) -> Finished:
         """How it ended, after :meth:`close`."""
@@ -189,6 +221,8 @@ class Child:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._streams.close()
+        if self._group is not None:
+            self._group.close()
 
     def __enter__(self) -> Self:
         return self
@@ -200,7 +234,10 @@ class Child:
         """Hand on what has come within ``pause`` seconds; the number of streams that had something."""
         ready = self._streams.select(pause)
         for key, _ in ready:
-            data = os.read(key.fd, 1 << 16)
+            try:
+                data = os.read(key.fd, 1 << 16)
+            except BlockingIOError:  # the child may read its own pipe, and was faster
+                continue
             if data:
                 key.data.feed(data)
             else:
@@ -219,6 +256,21 @@ class Child:
             if memory > self._memory:
                 self.ended = "memory"
         self.peak_memory = max(self.peak_memory, memory)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Look at what it has written; once more at its end, so that the verdict does not hang on the moment."""
+        if self._watched and used(self._watched, self._disk) > self._disk:
+            self.ended = "disk"
+
+    def _join(self, group: Group) -> None:
+        """Put the tree into its group. What it starts from then on is in by itself, so this ends after few rounds."""
+        joined: set[int] = set()
+        while fresh := descendants({self.process.pid}) - joined:
+            for pid in fresh:
+                with contextlib.suppress(ProcessLookupError):
+                    group.add(pid)
+            joined |= fresh
 
     def _orphans(self) -> set[int]:
         """Children that came to us from the tree. Our own others share our session or were there before."""

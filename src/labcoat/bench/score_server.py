@@ -1,7 +1,8 @@
 """The scorer's process: reads requests, writes scores. Runs in the task's environment: it imports nothing of labcoat.
 
 ``python score_server.py SCORER OUTPUTS NAME=ANSWERS ...``; JSON lines on standard input and output:
-``{"id", "problem", "folder"}`` -> ``{"id", "metrics": {name: {"value", "se"}}}`` or ``{"id", "bad": reason}``.
+``{"id", "problem", "folder"}`` -> ``{"id", "metrics": {name: {"value", "se"}}}`` or ``{"id", "bad": reason}``,
+or ``{"id", "failed": traceback}`` where the scorer itself failed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import math
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +49,13 @@ def main(scorer: str, outputs: str, *answers: str) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         reply: dict[str, Any] = {"id": request["id"]}
-        arrays = load(os.path.join(outputs, request["folder"]))
         try:
+            arrays = load(os.path.join(outputs, request["folder"]))
             reply["metrics"] = plain(module.score(arrays, known[request["problem"]]))
         except ValueError as error:
             reply["bad"] = str(error)
+        except Exception:
+            reply["failed"] = traceback.format_exc()
         print(json.dumps(reply), file=replies)
 
 

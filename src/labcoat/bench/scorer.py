@@ -111,6 +111,8 @@ class Scorer:
             raise self._failed(f"answered {reply} to request {self._count}")
         if isinstance(reply.get("bad"), str):
             raise BadOutput(reply["bad"][:1000])
+        if "failed" in reply:
+            raise self._failed(f"failed:\n{str(reply['failed'])[-2000:]}")
         return self._measures(reply)
 
     def _measures(self, reply: dict[str, Any]) -> dict[str, tuple[float, float | None]]:

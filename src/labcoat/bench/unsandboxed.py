@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from labcoat.bench import home
-from labcoat.bench.command import Bind, Command, Level, Sandbox, completed, limited, user_of
+from labcoat.bench.command import Bind, Command, Level, Sandbox, completed, counted, group_for, limited, user_of
 from labcoat.bench.process import Child, Finished
 from labcoat.bench.streams import HeadTail, Sink
 
@@ -27,9 +27,8 @@ class Unsandboxed(Sandbox):
         return {
             "files": "none: read-only folders are checked afterwards",
             "network": "open",
-            "processes": "own session, ended with all descendants",
-            "memory": "watcher, 10 Hz",
-            "disk": "RLIMIT_FSIZE per file",
+            **counted(),
+            "tree": "own session, ended with all descendants, but not when labcoat is killed",
             "user": "unprivileged, dropped from root" if home.is_root() else "the user's own",
         }
 
@@ -40,6 +39,9 @@ class Unsandboxed(Sandbox):
             env=command.env,
             cwd=next((bind.host for bind in command.binds if bind.inside == command.cwd), Path(command.cwd)),
             memory_mb=command.limits.memory_mb,
+            group=group_for(command.limits),
+            watched=[bind.host for bind in command.binds if bind.writable],
+            disk_mb=command.limits.disk_mb,
             user=user_of(command.role),
             stdin=stdin,
             stdout=stdout,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from labcoat.bench.environment import Environment
 from labcoat.bench.outcome import Measure, Outcome, error_text
 from labcoat.bench.phases import Failed, Phases, judged
 from labcoat.bench.sandbox import Sandbox
-from labcoat.bench.scorer import Scorer
+from labcoat.bench.scorer import Scorer, ScorerFailed
 from labcoat.bench.scratch import Scratch
 from labcoat.errors import CannotRunHere
 from labcoat.task import Task
@@ -30,6 +31,8 @@ from labcoat.tree import Code, sha256
 
 Report = Callable[[str], None]
 Metrics = dict[str, Measure]
+Scores = dict[str, tuple[float, float | None]]
+Score = Callable[[Problem, Mapping[str, bytes]], Scores]
 
 
 class SandboxedBench:
@@ -102,17 +105,17 @@ class SandboxedBench:
         return load(record)
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about the bench: sandbox, environment, data, machine."""
+        """What ``run.json`` says about the bench: sandbox, environment, data, machine, and whose salt."""
         return {
             "sandbox": sandbox.facts(self.sandbox),
             "environment": {"lock": self.environment.lock, "lock_hash": self.environment.lock_hash},
             "dataset": {"fingerprint": self.dataset.fingerprint, "scale": self._scale},
             "machine": machine.facts(),
+            "salt_hash": sha256(home.salt()),
         }
 
     def close(self) -> None:
         """End the scorer and remove the scratch folder."""
-        self._val_scorer = None
         self._open.close()
 
     def __enter__(self) -> Self:
@@ -138,12 +141,34 @@ class SandboxedBench:
         key = [*parts, json.dumps(machine.facts()), self.sandbox.level, str(seed)]
         return home.folder("baselines") / sha256("\n".join(key).encode())[:16]
 
+    def _score(self, problem: Problem, outputs: Mapping[str, bytes]) -> Scores:
+        """Score on validation; a scorer that fails is replaced once, as something else may have ended it.
+
+        Raises:
+            ScorerFailed: two scorers failed on these outputs.
+        """
+        try:
+            return self._scorer().score(problem, outputs)
+        except ScorerFailed:
+            self._drop_scorer()
+        try:
+            return self._scorer().score(problem, outputs)
+        except ScorerFailed:
+            self._drop_scorer()
+            raise
+
     def _scorer(self) -> Scorer:
         if self._val_scorer is None:
-            folder = scratch.own(self._scratch.folder / "scorer", None, 0o755)
+            folder = Path(tempfile.mkdtemp(prefix="scorer-", dir=self._scratch.folder))
+            folder.chmod(0o755)
             self._val_scorer = Scorer(self.task, self.scoring, self.sandbox, self.dataset.val, folder)
-            self._open.callback(self._val_scorer.close)
+            self._open.callback(self._drop_scorer)
         return self._val_scorer
+
+    def _drop_scorer(self) -> None:
+        if self._val_scorer is not None:
+            self._val_scorer.close()
+            self._val_scorer = None
 
     def _phases(self, code: Code, seed: int, folder: Path) -> Phases:
         return Phases(self.task, self.environment, self.sandbox, code, seed, folder)
@@ -151,10 +176,10 @@ class SandboxedBench:
     @contextmanager
     def _candidate(self, code: Code, seed: int, against: Metrics | None) -> Iterator[tuple[Outcome, Path | None]]:
         """One trial; ``against`` are the baseline's metrics, None if this is the baseline itself."""
-        scorer = self._scorer()
+        self._scorer()  # it imports its libraries while the candidate trains
         with self._scratch.part("trial") as folder:
             phases = self._phases(code, seed, folder)
-            outcome = self._outcome(phases, self.dataset.val, scorer, against, on_test=False)
+            outcome = self._outcome(phases, self.dataset.val, self._score, against, on_test=False)
             yield outcome, phases.artefact
 
     def _test(self, kept: Path | None, code: Code, seed: int, against: Metrics | None) -> Outcome:
@@ -164,22 +189,27 @@ class SandboxedBench:
                 phases.take(kept)
             place = scratch.own(folder / "scorer", None, 0o755)
             with Scorer(self.task, self.scoring, self.sandbox, problems, place) as scorer:
-                return self._outcome(phases, problems, scorer, against, on_test=True)
+                return self._outcome(phases, problems, scorer.score, against, on_test=True)
 
     def _outcome(
-        self, phases: Phases, problems: Sequence[Problem], scorer: Scorer, against: Metrics | None, on_test: bool
+        self, phases: Phases, problems: Sequence[Problem], score: Score, against: Metrics | None, on_test: bool
     ) -> Outcome:
         started = time.monotonic()
         try:
             phases.write_code()
             if not on_test:
                 phases.fit(self.dataset.train)
-            metrics = measure(phases, problems, scorer)
+            metrics = measure(phases, problems, score)
             reference = metrics if against is None else against
             status, slack, error = constraints.judge(self.task.manifest, metrics, reference, widened=on_test)
             outcome = Outcome(status, phases.seed, metrics, slack, error)
         except Failed as failed:
             outcome = Outcome(failed.status, phases.seed, error=str(failed))
+        except ScorerFailed as failure:
+            if against is None or on_test:
+                raise
+            # It has measured the baseline, so it is these outputs that it fails on: no score, and the run goes on.
+            outcome = Outcome("crash", phases.seed, error=f"the scorer failed on what this code left\n{failure}")
         return replace(
             outcome,
             seconds=time.monotonic() - started,
@@ -188,13 +218,13 @@ class SandboxedBench:
         )
 
 
-def measure(phases: Phases, problems: Sequence[Problem], scorer: Scorer) -> Metrics:
+def measure(phases: Phases, problems: Sequence[Problem], score: Score) -> Metrics:
     """Predict and score every problem; values in the order of the problems."""
-    found: list[dict[str, tuple[float, float | None]]] = []
+    found: list[Scores] = []
     for problem in problems:
         outputs = phases.predict(problem)
         with judged():
-            found.append(scorer.score(problem, outputs))
+            found.append(score(problem, outputs))
     names = [name for name in found[0] if all(name in scores for scores in found)]
     return {name: Measure([s[name][0] for s in found], [s[name][1] for s in found]) for name in names}
 

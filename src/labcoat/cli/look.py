@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, console, number, print_json, print_table
+from labcoat.cli.output import JsonFlag, console, number, print_json, print_table, printable
 
 if TYPE_CHECKING:
     from labcoat.bench.outcome import Outcome
@@ -71,7 +71,7 @@ def summary(history: History) -> None:
             f"{what} {number(_mean(test, metric.name))} ({test.status})"
         )
         if not test.ok:
-            out.print(f"            {test.error}", markup=False)
+            out.print(printable(f"            {test.error}"), markup=False)
         if again := history.tested_again():
             out.print(f"test again  {what}: {_list(again, metric.name)}", markup=False)
     spent = history.spent()
@@ -108,7 +108,7 @@ def diff(
     else:
         old, new = first, history.step(other)
     text = code_diff(history.code(old), history.code(new))
-    print(text or f"steps {old.number} and {new.number} have the same code")
+    print(printable(text) or f"steps {old.number} and {new.number} have the same code")
 
 
 def log(run: Run, step: Annotated[str, typer.Argument(help=STEP_HELP)]) -> None:
@@ -123,13 +123,13 @@ def log(run: Run, step: Annotated[str, typer.Argument(help=STEP_HELP)]) -> None:
         _head(f"{event['kind']} {event['key']}  {request.get('purpose', '')}  {event['seconds']:.3f} s")
         for name, path, sha in request.get("parts", []):
             _head(f"prompt: {name} {path}".rstrip(), "-")
-            print(blobs.text(sha))
+            print(printable(blobs.text(sha)))
         if "reply" in result:
             _head(f"reply ({result['reply']['finish']})", "-")
-            print(blobs.text(result["reply"]["text"]))
+            print(printable(blobs.text(result["reply"]["text"])))
         if result.get("reason"):
             _head("rejected", "-")
-            print(result["reason"])
+            print(printable(result["reason"]))
     outcome = chosen.outcome
     for execution in outcome.executions:
         ended = "ended by labcoat" if execution.exit is None else f"exit {execution.exit}"
@@ -137,12 +137,12 @@ def log(run: Run, step: Annotated[str, typer.Argument(help=STEP_HELP)]) -> None:
         for name, text in (("stdout", execution.stdout), ("stderr", execution.stderr)):
             if text:
                 _head(name, ".")
-                print(text)
+                print(printable(text))
     _head(f"outcome: {outcome.status}", "-")
     for name, measure in outcome.metrics.items():
         print(f"{name} = {measure.mean:.6g}")
     if outcome.error:
-        print(outcome.error)
+        print(printable(outcome.error))
 
 
 def _head(text: str, rule: str = "=") -> None:

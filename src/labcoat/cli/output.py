@@ -22,6 +22,11 @@ def console() -> Console:
     return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 160)
 
 
+def printable(text: str) -> str:
+    """``text`` with control characters shown and not obeyed: what a candidate or a model wrote may hold any."""
+    return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def print_json(value: Any) -> None:
     """One JSON document."""
     print(json.dumps(value, indent=1, ensure_ascii=False))
@@ -37,7 +42,7 @@ def print_table(head: list[str], rows: list[list[str]]) -> None:
     for name in head:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     console().print(table)
 
 
