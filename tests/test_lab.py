@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -304,6 +305,39 @@ def test_money_cannot_be_limited_where_the_price_is_unknown(simulate: Simulate) 
         simulate("random", steps=3, model=models, limits=Limits(usd=100.0))
 
 
-def test_a_purpose_without_a_model_is_named(simulate: Simulate) -> None:
-    with pytest.raises(InputError, match=r"none for 'edit'; add edit=MODEL"):
-        simulate("random", model="idea=offline:mutate")
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("idea=offline:mutate", r"names no model for 'edit'; add edit=MODEL"),
+        ("edit=offline:mutate", r"names no model for 'idea'; add idea=MODEL"),
+        ("edt=offline:mutate,*=offline:mutate", r"nothing is asked for 'edt'; known: edit, idea"),
+    ],
+)
+def test_purposes_are_checked_before_anything_is_written(
+    tmp_path: Path, simulate: Simulate, model: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate("random", model=model, runs=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("limits", [{"usd": float("nan")}, {"calls": 0}, {"seconds": -1.0}])
+def test_what_is_no_limit_is_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="is not a positive number"):
+        Limits(**limits)
+
+
+def test_no_call_is_paid_that_no_trial_can_use(simulate: Simulate) -> None:
+    history = simulate("autoresearch", steps=1, model=scripted("an idea", setting(EPOCHS=-1)))
+    assert history.spent()["calls"] == 2
+
+
+def test_a_batch_without_a_step_left_ends_the_search(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        async def job(child: Lab) -> str:
+            return (await edit_and_try(child, child.brief.baseline)).status
+
+        while True:
+            await lab.parallel([job, job])
+
+    assert len(simulate(search, steps=3).trials) == 3

@@ -260,6 +260,46 @@ def test_a_run_whose_strategy_changed_since_is_pointed_out(tmp_path: Path, simul
     assert changed_since(other, tmp_path) == []
 
 
+def test_a_finished_run_of_another_sandbox_level_is_no_answer(simulate: Simulate) -> None:
+    folder = simulate("random", steps=2).folder
+    tamper(folder, lambda r: r["bench"]["sandbox"].update(level="none"))
+    assert simulate("random", steps=2).warnings[0].startswith("unsandboxed")
+    with pytest.raises(
+        InputError, match=r"bench\.sandbox\.level: this run was begun with 'none', 'bwrap' is asked for"
+    ):
+        simulate("random", steps=2, sandbox="bwrap")
+
+
+def test_a_baseline_that_fails_is_measured_again_on_resume(tmp_path: Path) -> None:
+    mine = tmp_path / "task"
+    shutil.copytree(catalog.find("sim/valley").folder, mine)
+    good = (mine / "simulate.py").read_text()
+    flag = tmp_path / "fail"
+    flag.write_text("")
+    check = f"    if __import__('os').path.exists({str(flag)!r}):\n        raise ValueError('not today')\n    distance = 0.0\n"
+    (mine / "simulate.py").write_text(good.replace("    distance = 0.0\n", check))
+    with pytest.raises(CannotRunHere, match=r"its baseline fails here \(crash\)[^$]*not today"):
+        labcoat.run(task=str(mine), strategy="random", steps=2, runs=tmp_path / "runs")
+    flag.unlink()
+    assert labcoat.run(task=str(mine), strategy="random", steps=2, runs=tmp_path / "runs").status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def simulate(:", "simulation.module: SyntaxError"),
+        ("x = 1", "simulation.module: AttributeError"),
+        ("def simulate(constants, split, seed):\n    return 1 / 0", "simulation.module failed: ZeroDivisionError"),
+    ],
+)
+def test_a_broken_simulation_is_the_tasks_error(tmp_path: Path, text: str, message: str) -> None:
+    mine = tmp_path / "task"
+    shutil.copytree(catalog.find("sim/valley").folder, mine)
+    (mine / "simulate.py").write_text(text)
+    with pytest.raises(InputError, match=message):
+        labcoat.run(task=str(mine), strategy="random", steps=2, runs=tmp_path / "runs")
+
+
 def test_a_broken_record_is_named(simulate: Simulate) -> None:
     folder = simulate("random", steps=2).folder
     (folder / "run.json").write_text("{")

@@ -63,7 +63,7 @@ def run(
         task=task, strategy=strategy, params=params, model=model, steps=steps, seed=seed, confirm=Confirm(*confirm),
         retest=retest, limits=limits,
     )  # fmt: skip
-    return History(execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or []))
+    return History(execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or [], sandbox))
 
 
 def open_run(folder: str | os.PathLike[str]) -> History:

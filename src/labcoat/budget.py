@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labcoat.errors import Stopped
+from labcoat.errors import InputError, Stopped
 
 
 class LimitReached(Stopped):
@@ -33,6 +34,16 @@ class Limits:
     usd: float | None = None
     seconds: float | None = None
     """Time spent in calls and trials, over all sittings."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no limit.
+
+        Raises:
+            InputError: naming the limit.
+        """
+        for name, value in self.to_json().items():
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(f"limit on {name}: {value} is not a positive number")
 
     def to_json(self) -> dict[str, float]:
         """The limits that are set."""

@@ -132,10 +132,6 @@ class Driver:
         """
         manifest = self.task.manifest
         baseline = self._baseline()
-        if not baseline.ok:
-            raise CannotRunHere(
-                f"task {self.task.id}: its baseline fails here, nothing can be compared with it\n{baseline.error}"
-            )
         self.brief = Brief(self.task.statement, manifest.metric, tuple(manifest.files.editable), baseline)
         scope = self._scope("", self.steps)
         try:
@@ -320,8 +316,13 @@ class Driver:
 
         def live() -> dict[str, Any]:
             outcome = self.bench.baseline(self.seed)
+            if not outcome.ok:  # not recorded: it is measured again when the run is resumed
+                raise CannotRunHere(
+                    f"task {self.task.id}: its baseline fails here ({outcome.status}), nothing can be compared with it\n"
+                    f"{error_text(outcome)}"
+                )
             packed = pack_outcome(outcome, self.journal.blobs)
-            drift = self.task.drift(outcome.metrics[self.task.metric.name].mean) if outcome.ok else ""
+            drift = self.task.drift(outcome.metrics[self.task.metric.name].mean)
             return packed | ({"warning": drift} if drift else {})
 
         result = self.journal.perform(BASELINE, "baseline", {"code": code.sha, "seed": self.seed}, live)

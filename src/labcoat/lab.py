@@ -115,6 +115,8 @@ class Strategy:
     name: str
     search: Callable[[Lab, Any], Awaitable[None]]
     params: type[Params] = Params
+    purposes: tuple[str, ...] = ()
+    """What it asks a model for, besides edits."""
 
     @property
     def summary(self) -> str:

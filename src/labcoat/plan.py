@@ -77,12 +77,16 @@ class Plan:
             checked = found.params.model_validate(params or {})
         except ValidationError as error:
             lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-            raise InputError(f"parameters of strategy {found.name}:\n" + "\n".join(lines)) from None
+            known = ", ".join(found.params.model_fields) or "none"
+            text = f"parameters of strategy {found.name} (it has: {known}):\n"
+            raise InputError(text + "\n".join(lines)) from None
+        models = Models.parse(model) if isinstance(model, str) else model
+        models.check(["edit", *found.purposes])
         return cls(
             catalog.find(task) if isinstance(task, str) else task,
             found,
             checked,
-            Models.parse(model) if isinstance(model, str) else model,
+            models,
             steps,
             seed,
             confirm or Confirm(),

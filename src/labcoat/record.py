@@ -36,8 +36,8 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     return record
 
 
-def compare_record(folder: Path, spec: dict[str, Any]) -> None:
-    """Refuse to go on with a run of another spec.
+def compare_record(folder: Path, spec: dict[str, Any], sandbox: str | None = None) -> None:
+    """Refuse to go on with a run of another spec, or of another sandbox level than is asked for.
 
     Raises:
         InputError: naming the field of run.json that differs.
@@ -45,6 +45,12 @@ def compare_record(folder: Path, spec: dict[str, Any]) -> None:
     record = read_record(folder)
     if record is None:
         return
+    level = record["bench"]["sandbox"]["level"]
+    if sandbox and level not in (sandbox, "none needed"):
+        raise InputError(
+            f"{folder / RECORD}: bench.sandbox.level: this run was begun with {level!r}, {sandbox!r} is asked for; "
+            "measure it anew in another folder with --runs"
+        )
     recorded = flat(record["spec"])
     for name, value in sorted(flat(spec).items()):
         if recorded.get(name) != value:

@@ -39,14 +39,23 @@ class RunBench(Bench, Protocol):
         ...
 
 
-def execute(plan: Plan, runs: Path, make_bench: Callable[[], RunBench], observers: list[Observer]) -> Path:
+def execute(
+    plan: Plan, runs: Path, make_bench: Callable[[], RunBench], observers: list[Observer], sandbox: str | None = None
+) -> Path:
     """Run ``plan`` to its end, or go on where it stopped; return its folder. A finished run returns at once.
+
+    Args:
+        plan: what to run.
+        runs: folder of all runs.
+        make_bench: called once there is something to run.
+        observers: get each event as it is recorded.
+        sandbox: the level that is asked for; a run of another level is refused.
 
     Raises:
         LabcoatError: with what to do next; whatever was reached is kept and the same call resumes.
     """
     folder = plan.folder(runs)
-    compare_record(folder, plan.spec())
+    compare_record(folder, plan.spec(), sandbox)
     if is_finished(folder):
         return folder
     try:
@@ -54,7 +63,7 @@ def execute(plan: Plan, runs: Path, make_bench: Callable[[], RunBench], observer
     except OSError as error:
         raise CannotRunHere(f"{folder}: cannot be made: {error.strerror}; choose another place with --runs") from None
     with Journal(folder, write=True, observers=observers) as journal:
-        compare_record(folder, plan.spec())
+        compare_record(folder, plan.spec(), sandbox)
         bench = make_bench()
         try:
             bench.prepare()

@@ -69,16 +69,23 @@ class SimulatedBench:
         if spec is None or spec.loader is None:
             raise InputError(f"{path}: simulation.module: not a Python file")
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        simulate: Simulate = module.simulate
+        try:
+            spec.loader.exec_module(module)
+            simulate: Simulate = module.simulate
+        except Exception as error:  # whatever the task's author wrote
+            raise InputError(f"{path}: simulation.module: {type(error).__name__}: {error}") from error
         return simulate
 
     def _measure(self, code: Code, split: str, seed: int) -> Outcome:
-        manifest = self.task.manifest
+        manifest, simulate = self.task.manifest, self._simulate
         try:
-            measured = self._simulate(constants(code, self.task.editable_files(code)), split, seed)
+            values = constants(code, self.task.editable_files(code))
+            measured = simulate(values, split, seed)
         except (ValueError, SyntaxError) as error:
             return Outcome("crash", seed, error=f"{type(error).__name__}: {error}")
+        except Exception as error:
+            path = self.task.folder / "task.toml"
+            raise InputError(f"{path}: simulation.module failed: {type(error).__name__}: {error}") from error
         if not all(math.isfinite(value) for value in measured.values()):
             return Outcome("bad_output", seed, error=f"not finite: {measured}")
         metrics = {name: Measure([value], [None]) for name, value in measured.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from labcoat.errors import InputError, RunBusy
+from labcoat.errors import CannotRunHere, InputError, RunBusy
 
 
 def boot_id() -> str:
@@ -113,5 +113,8 @@ class Lock:
 
     def _write(self, content: dict[str, Any]) -> None:
         data = json.dumps(content).encode()
-        os.pwrite(self._descriptor, data, 0)
-        os.ftruncate(self._descriptor, len(data))
+        try:
+            os.pwrite(self._descriptor, data, 0)
+            os.ftruncate(self._descriptor, len(data))
+        except OSError as error:
+            raise CannotRunHere(f"{self.path}: cannot write: {error.strerror}; free some space and try again") from None

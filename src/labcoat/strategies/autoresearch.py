@@ -87,7 +87,7 @@ async def search(lab: Lab, params: Autoresearch) -> None:
         for run in range(1, params.attempts + 1):
             edit = await lab.edit(base, instruction, error)
             trial = await lab.trial(edit, action="improve" if run == 1 else "debug", idea=idea, attempt=run)
-            if trial.ok:
+            if trial.ok or not lab.left:
                 break
             base = trial if params.debug_from == "crashed" else best
             instruction, error = DEBUG(idea=idea), trial.error
@@ -96,4 +96,4 @@ async def search(lab: Lab, params: Autoresearch) -> None:
         best = trial if kept else best
 
 
-STRATEGY = Strategy("autoresearch", search, Autoresearch)
+STRATEGY = Strategy("autoresearch", search, Autoresearch, purposes=("idea",))

@@ -32,4 +32,4 @@ async def search(lab: Lab, params: Params) -> None:
         await lab.trial(edit, action="draft", idea=idea.text)
 
 
-STRATEGY = Strategy("random", search, Params)
+STRATEGY = Strategy("random", search, purposes=("idea",))
