@@ -20,7 +20,7 @@ from labcoat.history import History
 from labcoat.journal import read_events
 from labcoat.models import Call, Models, Prompt
 from labcoat.models.scripted import ScriptedModel
-from labcoat.replay import replay
+from labcoat.replaying import replay
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(probe() is not None, reason=str(probe()))]
 

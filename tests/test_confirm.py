@@ -16,7 +16,7 @@ from labcoat.bench.simulated import SimulatedBench
 from labcoat.errors import InputError
 from labcoat.history import History
 from labcoat.plan import Confirm, Plan
-from labcoat.replay import replay
+from labcoat.replaying import replay
 from labcoat.running import execute
 from labcoat.task import Task
 from labcoat.tree import Code
@@ -116,9 +116,9 @@ def test_further_trainings_are_tested_with_their_seeds(tmp_path: Path) -> None:
 def test_from_every_prefix_the_choice_is_the_same(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole", confirm="2,2", retest=2, steps=6)
     lines = (whole.folder / "events.jsonl").read_bytes().splitlines(keepends=True)
-    search = next(n for n, e in enumerate(whole.journal.events) if e["kind"] == "search")
+    search = next(n for n, e in enumerate(whole.journal.events) if e["kind"] == "search") - 1
     kept = tmp_path / "kept"
-    for length in range(search, len(lines)):
+    for length in range(search, len(lines) - 1):
         folder = tmp_path / str(length)
         with pytest.raises(KeyboardInterrupt):
             interrupted(folder, kept, length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from labcoat.history import History
 from labcoat.lab import Lab, OutOfSteps, Params, Part, Prompt, Trial
 from labcoat.models import Call, Models, Reply
 from labcoat.models.scripted import ScriptedModel
+from labcoat.tree import Code
 
 Simulate = Callable[..., History]
 
@@ -277,6 +279,76 @@ def test_facts_must_be_plain_data(simulate: Simulate) -> None:
         simulate(search)
 
 
+def test_only_code_that_an_edit_gave_is_tried(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        edit = await lab.edit(lab.brief.baseline, "go")
+        await lab.trial(dataclasses.replace(edit, code=Code.of({"train.py": "X = 1\n"})))
+
+    with pytest.raises(StrategyError, match="gave an edit that did not come from its lab"):
+        simulate(search)
+
+
+def test_only_what_the_lab_gave_is_edited(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        await lab.edit(dataclasses.replace(lab.brief.baseline, code=Code.of({"train.py": "X = 1\n"})), "go")
+
+    with pytest.raises(StrategyError, match="gave a base that did not come from its lab"):
+        simulate(search)
+
+
+def test_a_strategy_cannot_give_itself_steps(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        lab._left = lambda: 50
+        while lab.left:
+            await edit_and_try(lab, lab.brief.baseline)
+
+    assert len(simulate(search, steps=2).trials) == 2
+
+
+def test_a_strategy_that_only_talks_is_stopped(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        while True:
+            await lab.ask("idea", Prompt.of([Part("instruction", "think")]))
+
+    with pytest.raises(StrategyError, match="1000 model calls without a trial"):
+        simulate(search)
+
+
+def test_a_failure_of_ours_is_not_the_strategys(simulate: Simulate) -> None:
+    def away(prompt: Prompt, call: Call) -> str:
+        raise ConnectionError("no route")
+
+    with pytest.raises(ConnectionError):
+        simulate("random", model=Models({"*": ScriptedModel(away)}))
+
+
+def test_a_model_that_runs_dry_does_not_end_the_search(simulate: Simulate) -> None:
+    replies = iter(["idea", setting(EPOCHS=7)])
+    with pytest.raises(StopIteration):
+        simulate("random", model=Models({"*": ScriptedModel(lambda prompt, call: next(replies))}))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python too says that it will not end
+def test_a_strategy_that_will_not_end_hides_nothing(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        while True:
+            try:
+                await edit_and_try(lab, lab.brief.baseline)
+            except BaseException:
+                pass
+
+    with pytest.raises(LimitReached):
+        simulate(search, steps=9, limits=Limits(calls=3))
+
+
+def test_what_is_no_coroutine_is_named(simulate: Simulate) -> None:
+    def search(lab: Lab, params: Params) -> None:
+        return None
+
+    with pytest.raises(StrategyError, match="not an `async def` function"):
+        simulate(search)
+
+
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
@@ -296,7 +368,7 @@ def test_a_limit_stops_the_run_and_a_higher_one_lets_it_go_on(simulate: Simulate
     assert (len(history.trials), history.status) == (6, "finished")
     assert history.spent()["calls"] == 12
     notes = [e["kind"] for e in history.journal.events if e["state"] == "note"]
-    assert notes == ["limits", "limit", "limits"]
+    assert notes == ["opened", "limits", "limit", "opened", "limits"]
 
 
 def test_money_cannot_be_limited_where_the_price_is_unknown(simulate: Simulate) -> None:

@@ -73,3 +73,13 @@ def test_diff_names_added_deleted_and_binary_files() -> None:
 def test_globs_reach_into_folders() -> None:
     assert matches("src/deep/a.py", ["src/*.py"])
     assert not matches("main.py", ["src/*.py", "algorithm.py"])
+
+
+def test_diff_shows_ends_of_lines() -> None:
+    def change(old: str, new: str) -> str:
+        return diff(Code.of({"a": old}), Code.of({"a": new}))
+
+    assert "\\ No newline at end of file" in change("x\n", "x")
+    assert "-x\n+x\\r" in change("x\n", "x\r\n")
+    assert change("a\fb\n", "a\nb\n") != ""
+    assert diff(Code(), Code.of({"empty": ""})) == "--- /dev/null\n+++ b/empty"

@@ -14,7 +14,9 @@ from labcoat.journal import Observer
 from labcoat.lab import Strategy
 from labcoat.models import Models
 from labcoat.plan import Confirm, Plan
-from labcoat.running import RunBench, execute
+from labcoat.replaying import Verified
+from labcoat.replaying import replay as verify
+from labcoat.running import RunBench, changed_since, execute
 from labcoat.task import Task
 
 Report = Callable[[str], None]
@@ -63,12 +65,26 @@ def run(
         task=task, strategy=strategy, params=params, model=model, steps=steps, seed=seed, confirm=Confirm(*confirm),
         retest=retest, limits=limits,
     )  # fmt: skip
+    for folder, fields in changed_since(plan, Path(runs)):
+        report(f"{folder} was begun like this before {' and '.join(fields)} changed; this is a new run")
     return History(execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or [], sandbox))
 
 
 def open_run(folder: str | os.PathLike[str]) -> History:
     """Read the run in ``folder`` (or the only one below it)."""
     return History.find(Path(folder))
+
+
+def replay(run: History, *, task: str | None = None, strategy: Strategy | None = None) -> Verified:
+    """Re-execute every decision of a run from its journal, and verify it; ``task`` and ``strategy`` if not shipped."""
+    return verify(run, task, strategy)
+
+
+def export_git(run: History, to: str | os.PathLike[str] | None = None) -> Path:
+    """Write a run's search tree as a bare git repository, by default ``git`` in its folder; return where."""
+    from labcoat.git_export import export
+
+    return export(run, None if to is None else Path(to))
 
 
 def make_bench(plan: Plan, sandbox: Literal["bwrap", "none"] | None, report: Report) -> RunBench:

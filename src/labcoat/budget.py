@@ -72,13 +72,13 @@ class Budget:
             self.tokens += sum(usage[part] for part in ("input_uncached", "cache_read", "cache_write", "output"))
             self.usd = None if cost is None or self.usd is None else self.usd + cost
 
-    def check(self) -> None:
-        """Stop before the next effect if a limit is reached.
+    def check(self, *, calls: bool) -> None:
+        """Stop before the next effect if a limit is reached; those on model calls count only before ``calls``.
 
         Raises:
             LimitReached: naming the limit; also where money is limited and a price is not known.
         """
         for name, limit in self.limits.to_json().items():
             spent = getattr(self, name)
-            if spent is None or spent >= limit:
+            if (calls or name == "seconds") and (spent is None or spent >= limit):
                 raise LimitReached(name, limit, spent)

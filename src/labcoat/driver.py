@@ -6,6 +6,7 @@ and keeps the best trial's artefact.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import traceback
@@ -31,7 +32,6 @@ from labcoat.lab import (
     OutOfSteps,
     ParallelRequest,
     Request,
-    Steps,
     Strategy,
     Trial,
     TrialRequest,
@@ -42,6 +42,8 @@ from labcoat.task import Task
 from labcoat.tree import Code, sha256
 
 BASELINE = "baseline"
+MOST_IDLE = 1000
+"""Model calls between two trials."""
 
 
 class Bench(Protocol):
@@ -82,11 +84,11 @@ class Leader:
 
 @dataclass(eq=False)
 class Scope:
-    """A lab with its numbering: the root of a search, or one child of a batch."""
+    """A lab with its numbering and its steps: the root of a search, or one child of a batch."""
 
     path: str
     lab: Lab
-    steps: Steps
+    left: int
     count: int = 0
 
     def next_key(self) -> str:
@@ -94,6 +96,16 @@ class Scope:
         key = f"{self.path}/{self.count}"
         self.count += 1
         return key
+
+    def spend(self) -> None:
+        """Take a step.
+
+        Raises:
+            OutOfSteps: none is left.
+        """
+        if self.left < 1:
+            raise OutOfSteps
+        self.left -= 1
 
 
 class Driver:
@@ -119,7 +131,10 @@ class Driver:
         self.most_leaders = leaders
         self.verify = verify
         self.calls = 0
+        self.idle = 0
         self.brief: Brief
+        self.issued: dict[str, Edit | Trial] = {}
+        """What the strategy was given, by key: it can edit and try nothing else."""
         self.trials: list[Trial] = []
         self.leaders: list[Leader] = []
         """The best trials that are better than the baseline, best first, each code once; among equals the first."""
@@ -138,7 +153,7 @@ class Driver:
             self._drive(scope, self.strategy.search(scope.lab, params))
         except OutOfSteps:
             return "steps spent"
-        return "steps spent" if scope.steps.left == 0 else "strategy returned"
+        return "steps spent" if scope.left == 0 else "strategy returned"
 
     @property
     def best(self) -> Trial:
@@ -148,12 +163,20 @@ class Driver:
     # --- stepping a coroutine -------------------------------------------------------------------------------------
 
     def _drive(self, scope: Scope, coroutine: Awaitable[Any]) -> Any:
-        assert isinstance(coroutine, Coroutine), "a strategy is an async function"
+        if not isinstance(coroutine, Coroutine):
+            raise StrategyError(f"strategy {self.strategy.name}: not an `async def` function that returns")
         value: Any = None
         error: Exception | None = None
         try:
             while True:
-                request = coroutine.throw(error) if error else coroutine.send(value)
+                try:
+                    request = coroutine.throw(error) if error else coroutine.send(value)
+                except StopIteration as stop:
+                    return stop.value
+                except (LabcoatError, OutOfSteps):
+                    raise
+                except (Exception, SystemExit) as failure:
+                    raise self._failed(failure) from failure
                 value, error = None, None
                 if not isinstance(request, Request):
                     raise StrategyError(
@@ -169,18 +192,16 @@ class Driver:
                     value = self._perform(scope, request)
                 except OutOfSteps as out:
                     error = out
-        except StopIteration as stop:
-            return stop.value
-        except (LabcoatError, OutOfSteps, KeyboardInterrupt):
-            raise
-        except Exception as failure:
-            last = traceback.extract_tb(failure.__traceback__)[-1]
-            raise StrategyError(
-                f"strategy {self.strategy.name} failed at {last.filename}:{last.lineno}: "
-                f"{type(failure).__name__}: {failure}\nThe run is kept as it is; a corrected strategy begins a new one."
-            ) from failure
         finally:
-            coroutine.close()
+            with contextlib.suppress(RuntimeError):  # one that catches everything may not want to end
+                coroutine.close()
+
+    def _failed(self, failure: BaseException) -> StrategyError:
+        last = traceback.extract_tb(failure.__traceback__)[-1]
+        return StrategyError(
+            f"strategy {self.strategy.name} failed at {last.filename}:{last.lineno}: "
+            f"{type(failure).__name__}: {failure}\nThe run is kept as it is; a corrected strategy begins a new one."
+        )
 
     def _perform(self, scope: Scope, request: Request[Any]) -> Any:
         match request:
@@ -189,7 +210,7 @@ class Driver:
             case EditRequest():
                 return self._edit(scope.next_key(), request)
             case TrialRequest():
-                scope.steps.spend()
+                scope.spend()
                 return self._trial(scope.next_key(), request)
             case ParallelRequest():
                 return self._parallel(scope, request)
@@ -211,6 +232,7 @@ class Driver:
 
     def _edit(self, key: str, request: EditRequest) -> Edit:
         base = request.base
+        self._own(base, "a base")
         prompt = editor.edit_prompt(
             task=self.task.statement,
             metric=base.line,
@@ -232,7 +254,9 @@ class Driver:
         code = unpack_changes(self.task.baseline, result["changes"], self.journal.blobs)
         if self.verify and self._apply(reply.finish, reply.text, base.code) != (code, result["reason"]):
             raise Diverged(f"{self.journal.path}: edit {key}: the recorded reply gives another code than was recorded")
-        return Edit(key, base, code, request.instruction, result["reason"])
+        edit = Edit(key, base, code, request.instruction, result["reason"])
+        self.issued[key] = edit
+        return edit
 
     def _apply(self, finish: str, reply: str, base: Code) -> tuple[Code, str]:
         if finish not in ("stop", "length"):
@@ -242,6 +266,9 @@ class Driver:
 
     def _trial(self, key: str, request: TrialRequest) -> Trial:
         edit = request.edit
+        self._own(edit, "an edit")
+        if len(self.trials) >= self.steps:
+            raise StrategyError(f"strategy {self.strategy.name}: more trials than the budget of {self.steps}")
         try:
             facts = json.loads(json.dumps(request.facts, allow_nan=False))
         except (TypeError, ValueError) as error:
@@ -266,6 +293,8 @@ class Driver:
         outcome = unpack_outcome(result, self.journal.blobs)
         trial = self._seen(key, edit.code, outcome, edit.base, facts)
         self.trials.append(trial)
+        self.idle = 0
+        self.issued[key] = trial
         with_it = self._ranked(trial, outcome)
         if with_it != self.leaders:
             self.leaders = with_it
@@ -285,9 +314,9 @@ class Driver:
         return list(by_code.values())[: self.most_leaders]
 
     def _parallel(self, scope: Scope, request: ParallelRequest) -> list[Any]:
-        if request.jobs and not scope.steps.left:
+        if request.jobs and not scope.left:
             raise OutOfSteps
-        jobs = list(request.jobs)[: scope.steps.left]
+        jobs = list(request.jobs)[: scope.left]
         batch = scope.next_key()
         self.journal.perform(batch, "parallel", {"jobs": len(jobs)}, lambda: None)
         results = []
@@ -300,8 +329,8 @@ class Driver:
                 raise StrategyError(
                     f"strategy {self.strategy.name}: job {path} of `parallel` asked for a second trial; a job has one"
                 ) from None
-            if child.steps.left == 0:
-                scope.steps.spend()
+            if child.left == 0:
+                scope.spend()
         return results
 
     def _embed(self, key: str, request: EmbedRequest) -> list[float]:
@@ -318,7 +347,7 @@ class Driver:
             outcome = self.bench.baseline(self.seed)
             if not outcome.ok:  # not recorded: it is measured again when the run is resumed
                 raise CannotRunHere(
-                    f"task {self.task.id}: its baseline fails here ({outcome.status}), nothing can be compared with it\n"
+                    f"task {self.task.id}: its baseline fails here ({outcome.status}), nothing can be compared to it\n"
                     f"{error_text(outcome)}"
                 )
             packed = pack_outcome(outcome, self.journal.blobs)
@@ -326,7 +355,14 @@ class Driver:
             return packed | ({"warning": drift} if drift else {})
 
         result = self.journal.perform(BASELINE, "baseline", {"code": code.sha, "seed": self.seed}, live)
-        return self._seen(BASELINE, code, unpack_outcome(result, self.journal.blobs), None, {})
+        baseline = self._seen(BASELINE, code, unpack_outcome(result, self.journal.blobs), None, {})
+        self.issued[BASELINE] = baseline
+        return baseline
+
+    def _own(self, given: Edit | Trial, what: str) -> None:
+        """A strategy may hand back only what it was given, or its score would be that of another code."""
+        if self.issued.get(given.key) is not given:
+            raise StrategyError(f"strategy {self.strategy.name}: gave {what} that did not come from its lab")
 
     # --- shared by the effects ------------------------------------------------------------------------------------
 
@@ -334,7 +370,7 @@ class Driver:
         self, key: str, kind: str, request: Any, live: Callable[[], Any], lost: Callable[[], Any] | None = None
     ) -> Any:
         if self.journal.finished(key) is None:
-            self.budget.check()
+            self.budget.check(calls=kind in ("ask", "edit"))
         result = self.journal.perform(key, kind, request, live, lost=lost)
         event = self.journal.finished(key)
         assert event is not None
@@ -344,6 +380,13 @@ class Driver:
     def _chat_request(self, purpose: str, prompt: Prompt) -> dict[str, Any]:
         return {"purpose": purpose, "model": self.models.of(purpose).name, "parts": prompt.fingerprint()}
 
+    def _count_call(self) -> None:
+        """Count a model call; a strategy that only talks would never end."""
+        self.calls += 1
+        self.idle += 1
+        if self.idle > MOST_IDLE:
+            raise StrategyError(f"strategy {self.strategy.name}: {MOST_IDLE} model calls without a trial")
+
     def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
         for part in prompt.parts:
             self.journal.blobs.put(part.text)
@@ -352,7 +395,7 @@ class Driver:
         return reply | {"text": self.journal.blobs.put(reply["text"])}
 
     def _charged_reply(self, result: dict[str, Any]) -> Reply:
-        self.calls += 1
+        self._count_call()
         reply = result["reply"]
         return Reply.from_json(reply | {"text": self.journal.blobs.text(reply["text"])})
 
@@ -364,8 +407,9 @@ class Driver:
         return Trial(key, code, outcome.ok, outcome.status, value, line, error, parent, facts)
 
     def _scope(self, path: str, left: int) -> Scope:
-        steps = Steps(left)
-        return Scope(path, Lab(self.brief, random.Random(self.derive("scope", path)), steps), steps)
+        lab = Lab(self.brief, random.Random(self.derive("scope", path)), lambda: scope.left)
+        scope = Scope(path, lab, left)
+        return scope
 
     def derive(self, *of: object) -> int:
         """A seed for a purpose: a hash of the run's seed and of what it is for."""

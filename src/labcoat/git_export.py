@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tree
 from dulwich.refs import Ref
 from dulwich.repo import Repo
 
-from labcoat.errors import InputError
+from labcoat.errors import CannotRunHere, InputError
 from labcoat.history import History, Step
 from labcoat.tree import Code
 
@@ -30,9 +31,11 @@ def export(history: History, target: Path | None = None) -> Path:
     if target is not None and target.exists():
         raise InputError(f"{target}: exists; name a folder that does not, with --to")
     final = target or history.folder / "git"
-    half = final.with_name(final.name + ".part")
-    shutil.rmtree(half, ignore_errors=True)
-    repo = Repo.init_bare(str(half), mkdir=True)
+    try:
+        half = Path(tempfile.mkdtemp(prefix=".git-", dir=final.parent))
+    except OSError as error:
+        raise CannotRunHere(f"{final.parent}: {error.strerror}; name a folder that can be made, with --to") from None
+    repo = Repo.init_bare(str(half))
     objects: dict[ObjectID, ShaFile] = {}
     commits: list[ObjectID] = []
     for step in history.steps:
@@ -65,7 +68,7 @@ def _commit(history: History, step: Step, tree: ObjectID, parents: list[ObjectID
     commit.commit_time = commit.author_time = int(datetime.fromisoformat(step.at).timestamp())
     commit.commit_timezone = commit.author_timezone = 0
     commit.encoding = b"UTF-8"
-    commit.message = f"{title}: {step.outcome.status}\n\n{result}\n\n{facts}\n".encode()
+    commit.message = f"{title}: {step.outcome.status}\n\n{result}\n\n{facts}\n".replace("\0", " ").encode()
     return commit
 
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from labcoat.bench.outcome import Outcome
 from labcoat.errors import InputError
 from labcoat.journal import Event, Journal, key_order
@@ -51,7 +53,10 @@ class History:
         self.folder = folder
         self.record = record
         self.journal = Journal(folder)
-        self.manifest = Manifest.model_validate(record["task"])
+        try:
+            self.manifest = Manifest.model_validate(record["task"], extra="ignore")  # later versions may say more
+        except ValidationError as error:
+            raise InputError(f"{folder / RECORD}: task: {error.error_count()} field(s) are wrong; restore it") from None
         self.metric = self.manifest.metric
 
     @classmethod
@@ -63,7 +68,7 @@ class History:
         """
         if (path / RECORD).exists():
             return cls(path)
-        found = sorted(p.parent for p in path.glob(f"**/{RECORD}")) if path.is_dir() else []
+        found = sorted(p.parent for p in path.glob(f"**/{RECORD}") if (p.parent / "events.jsonl").exists())
         if len(found) == 1:
             return cls(found[0])
         if not found:
@@ -180,7 +185,9 @@ class History:
         """
         if name == "best" and self.best:
             return self.best
-        number = 0 if name == "baseline" else int(name) if name.isdigit() else -1
+        number = 0 if name == "baseline" else int(name) if name.isdecimal() else -1
+        if not self.steps:
+            raise InputError(f"{self.folder}: it has no steps yet")
         if not 0 <= number < len(self.steps):
             raise InputError(
                 f"{self.folder}: no step {name!r}; it has steps 0 (the baseline) to {len(self.steps) - 1}, or `best`"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from labcoat.bench.outcome import Outcome
 from labcoat.errors import CannotRunHere
+from labcoat.record import sync_folder
 
 
 class Kept:
@@ -31,6 +32,7 @@ class Kept:
             shutil.rmtree(half, ignore_errors=True)
             shutil.copytree(folder, half, copy_function=copy_durably)
             half.rename(target)
+            sync_folder(self.folder)
         except OSError as error:
             shutil.rmtree(half, ignore_errors=True)
             raise CannotRunHere(

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from labcoat.errors import InputError
 from labcoat.models.chat import Part, Prompt, Reply
 from labcoat.task import Metric
 from labcoat.tree import Code, matches, sha256
@@ -35,13 +36,13 @@ class OutOfSteps(Exception):
     """No trial is left in this scope. A strategy need not catch it: it ends the search."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Edit:
     """A proposed change: the parent it was made from, and the code it gives. ``reason`` says why it was rejected."""
 
     key: str
-    base: Trial
-    code: Code
+    base: Trial = field(repr=False)
+    code: Code = field(repr=False)
     instruction: str
     reason: str = ""
 
@@ -51,12 +52,12 @@ class Edit:
         return not self.reason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     """One validation execution as an agent may see it. The baseline is one too, with no parent."""
 
     key: str
-    code: Code
+    code: Code = field(repr=False)
     ok: bool
     status: str
     value: float | None
@@ -65,7 +66,7 @@ class Trial:
     """The metric line: name, value, direction, constraints."""
     error: str
     """Why it is not ok, clipped; empty if it is."""
-    parent: Trial | None = None
+    parent: Trial | None = field(default=None, repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -125,8 +126,15 @@ class Strategy:
 
     @property
     def path(self) -> Path:
-        """The file that holds it."""
-        return Path(inspect.getsourcefile(self.search) or "")
+        """The file that holds it.
+
+        Raises:
+            InputError: it was typed in and is in no file.
+        """
+        path = Path(inspect.getsourcefile(self.search) or "")
+        if not path.is_file():
+            raise InputError(f"strategy {self.name}: its source is part of a run's record; define it in a file")
+        return path
 
     def source(self) -> dict[str, str]:
         """Its file and the templates beside it, by name: part of the run's record."""
@@ -189,37 +197,20 @@ class EmbedRequest(Request[Vector]):
     code: Code
 
 
-@dataclass(eq=False)
-class Steps:
-    """The trials that a scope may still begin; the driver spends them."""
-
-    left: int
-
-    def spend(self) -> None:
-        """Take one.
-
-        Raises:
-            OutOfSteps: none is left.
-        """
-        if self.left < 1:
-            raise OutOfSteps
-        self.left -= 1
-
-
 class Lab:
     """The verbs of a strategy. Only :meth:`trial` spends a step; thinking is free but metered."""
 
-    def __init__(self, brief: Brief, rng: random.Random, steps: Steps) -> None:
+    def __init__(self, brief: Brief, rng: random.Random, left: Callable[[], int]) -> None:
         """Made by the driver, one per scope."""
         self.brief = brief
         self.rng = rng
         """Seeded per scope; the only randomness a strategy may use."""
-        self._steps = steps
+        self._left = left
 
     @property
     def left(self) -> int:
         """Trials still available to this scope."""
-        return self._steps.left
+        return self._left()
 
     async def ask(self, purpose: str, prompt: Prompt, schema: dict[str, Any] | None = None) -> Reply:
         """Ask the model. Free of steps; metered in tokens and money."""

@@ -24,6 +24,8 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = int(record["v"])
+        if version <= RECORD_VERSION and not all(isinstance(record[name], dict) for name in ("spec", "task", "bench")):
+            raise ValueError
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError):
@@ -86,13 +88,26 @@ def write_record(folder: Path, new: dict[str, Any]) -> None:
     head = {"v": RECORD_VERSION, "labcoat": __version__}
     half = path.with_suffix(".part")
     try:
-        half.write_text(json.dumps(head | new, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        with half.open("w", encoding="utf-8") as stream:
+            stream.write(json.dumps(head | new, indent=1, ensure_ascii=False) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
         os.replace(half, path)
+        sync_folder(folder)
     except OSError as error:
         half.unlink(missing_ok=True)
         raise CannotRunHere(
             f"{path}: cannot write: {error.strerror}; free some space and give the same command again"
         ) from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a folder's list of names to the disk: what was made or renamed in it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def flat(value: Any, path: str = "") -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from labcoat.bench.outcome import Outcome
 from labcoat.budget import Budget, LimitReached, Limits
 from labcoat.driver import BASELINE, Bench, Driver, lost_for
-from labcoat.errors import CannotRunHere
+from labcoat.errors import CannotRunHere, InputError
 from labcoat.journal import Journal, Observer
 from labcoat.kept import Kept
 from labcoat.lab import Trial
@@ -189,7 +189,10 @@ def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
     wanted = flat(plan.spec())
     found = []
     for record in sorted((runs / "single" / plan.task.id).glob(f"{plan.strategy.name}-*/{plan.seed}/run.json")):
-        begun = flat((read_record(record.parent) or {"spec": {}})["spec"])
+        try:
+            begun = flat((read_record(record.parent) or {"spec": {}})["spec"])
+        except InputError:  # a broken neighbour is no reason not to run
+            continue
         fields = [name for name in wanted if begun.get(name) != wanted[name]]
         if fields and set(fields) <= {"strategy.source", "task.hash", "task.version"}:
             found.append((record.parent, fields))

@@ -274,7 +274,11 @@ class Task:
         for needed in task.needed_files():
             if not (folder / needed).exists():
                 raise InputError(f"{folder / needed}: missing; {path} needs it")
-        if not task.editable_files(task.baseline):
+        try:
+            editable = task.editable_files(task.baseline)
+        except ValueError as error:
+            raise InputError(f"{folder / 'workspace'}: {error}; rename that file") from None
+        if not editable:
             raise InputError(f"{path}: files.editable: {manifest.files.editable} matches nothing in {folder}/workspace")
         return task
 
@@ -331,9 +335,12 @@ class Task:
 
     @cached_property
     def hash(self) -> str:
-        """Hash of everything that defines the task: manifest, workspace, programs; not its card and its solutions."""
-        files = {p: f for p, f in Code.read(self.folder).items() if p != "CARD.md" and not p.startswith("solutions/")}
-        return Code.of(files).sha
+        """Hash of everything that defines the task: manifest, ``workspace/`` and the Python files beside them.
+
+        Its card, its solutions and whatever else lies in the folder (runs, notes) are not part of it.
+        """
+        beside = {path.name: path.read_bytes() for path in [self.folder / "task.toml", *self.folder.glob("*.py")]}
+        return Code.of({**beside, **{f"workspace/{path}": file for path, file in self.baseline.items()}}).sha
 
     def phase(self, name: str) -> Phase | None:
         """The phase of that name, if the task has one."""

@@ -19,7 +19,7 @@ def sha256(content: bytes) -> str:
 def check_path(path: str) -> str:
     """Return ``path`` if it is a plain relative POSIX path inside the tree, else raise ValueError."""
     pure = PurePosixPath(path)
-    plain = path and not pure.is_absolute() and str(pure) == path and "\\" not in path and "\0" not in path
+    plain = path and path.isprintable() and not pure.is_absolute() and str(pure) == path and "\\" not in path
     if not plain or ".." in pure.parts or path == ".":
         raise ValueError(f"not a plain relative path: {path!r}")
     return path
@@ -80,12 +80,19 @@ class Code(Mapping[str, File]):
 
     @classmethod
     def read(cls, folder: Path) -> Code:
-        """Read every regular file below ``folder``; caches of Python are passed over."""
+        """Read every regular file below ``folder``; hidden files and caches of Python are passed over.
+
+        Raises:
+            ValueError: a file has a name that is not printable.
+        """
         files: dict[str, bytes | str | File] = {}
         for path in sorted(folder.rglob("*")):
-            if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+            parts = path.relative_to(folder).parts
+            if any(part.startswith(".") or part == "__pycache__" for part in parts):
+                continue
+            if path.is_file() and not path.is_symlink():
                 big = path.stat().st_size > cls.HELD_LIMIT
-                files[path.relative_to(folder).as_posix()] = File.reference(path) if big else path.read_bytes()
+                files["/".join(parts)] = File.reference(path) if big else path.read_bytes()
         return cls.of(files)
 
     @cached_property
@@ -130,6 +137,14 @@ class Code(Mapping[str, File]):
             target.write_bytes(file.read())
 
 
+def text_lines(file: File | None) -> list[str]:
+    """Lines by line feeds alone; a last line without one is marked as `diff` marks it, a carriage return is shown."""
+    if file is None or not file.size:
+        return []
+    lines = file.read().decode().replace("\r", "\\r").split("\n")
+    return [*lines[:-1], f"{lines[-1]}\n\\ No newline at end of file"] if lines[-1] else lines[:-1]
+
+
 def diff(old: Code, new: Code, context: int = 3) -> str:
     """Unified diff of two codes; files that are not text are named only."""
     parts: list[str] = []
@@ -138,11 +153,11 @@ def diff(old: Code, new: Code, context: int = 3) -> str:
         if before and after and before.sha == after.sha:
             continue
         try:
-            a = before.read().decode().splitlines() if before else []
-            b = after.read().decode().splitlines() if after else []
+            a, b = (text_lines(file) for file in (before, after))
         except UnicodeDecodeError:
             parts.append(f"Binary files a/{path} and b/{path} differ")
             continue
         names = f"a/{path}" if before else "/dev/null", f"b/{path}" if after else "/dev/null"
-        parts.extend(difflib.unified_diff(a, b, *names, n=context, lineterm=""))
+        lines = list(difflib.unified_diff(a, b, *names, n=context, lineterm=""))
+        parts.extend(lines or [f"--- {names[0]}", f"+++ {names[1]}"])  # an empty file that comes or goes
     return "\n".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,11 @@ def never() -> Any:
     raise AssertionError("must not go live")
 
 
+def recorded(folder: Path) -> list[dict[str, Any]]:
+    """The events without the first line of each writer."""
+    return [e for e in read_events(folder / "events.jsonl") if e["kind"] != "opened"]
+
+
 def test_a_recorded_result_comes_back_without_going_live(tmp_path: Path) -> None:
     with Journal(tmp_path, write=True) as journal:
         assert journal.perform("/0", "ask", {"q": 1}, lambda: {"a": 2}) == {"a": 2}
@@ -28,13 +34,13 @@ def test_a_recorded_result_comes_back_without_going_live(tmp_path: Path) -> None
 def test_another_request_under_a_recorded_key_aborts_with_the_key_and_a_diff(tmp_path: Path) -> None:
     with Journal(tmp_path, write=True) as journal:
         journal.perform("/7", "ask", {"question": "old"}, lambda: None)
-    before = (tmp_path / "events.jsonl").read_bytes()
+    before = recorded(tmp_path)
     with Journal(tmp_path, write=True) as journal, pytest.raises(Diverged) as caught:
         journal.perform("/7", "ask", {"question": "new"}, never)
     assert "/7" in str(caught.value)
     assert '- "question": "old"' in str(caught.value)
     assert '+ "question": "new"' in str(caught.value)
-    assert (tmp_path / "events.jsonl").read_bytes() == before
+    assert recorded(tmp_path) == before
 
 
 def test_reading_only_never_goes_live_and_writes_nothing(tmp_path: Path) -> None:
@@ -51,10 +57,10 @@ def test_a_torn_last_line_is_tolerated_and_cut_off(tmp_path: Path, torn: bytes) 
         journal.perform("/0", "ask", {}, lambda: 1)
     with (tmp_path / "events.jsonl").open("ab") as stream:
         stream.write(torn)
-    assert len(read_events(tmp_path / "events.jsonl")) == 1
+    assert len(recorded(tmp_path)) == 1
     with Journal(tmp_path, write=True) as journal:
         journal.perform("/1", "ask", {}, lambda: 2)
-    assert [e["key"] for e in read_events(tmp_path / "events.jsonl")] == ["/0", "/1"]
+    assert [e["key"] for e in recorded(tmp_path)] == ["/0", "/1"]
 
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
@@ -74,7 +80,7 @@ def test_a_later_format_is_refused_by_name(tmp_path: Path) -> None:
 def test_unknown_kinds_are_kept(tmp_path: Path) -> None:
     with Journal(tmp_path, write=True) as journal:
         journal.perform("/0", "levitate", {"height": 3}, lambda: "done")
-    assert Journal(tmp_path).events[0]["kind"] == "levitate"
+    assert recorded(tmp_path)[0]["kind"] == "levitate"
 
 
 def test_lines_of_an_overtaken_epoch_are_ignored(tmp_path: Path) -> None:
@@ -88,7 +94,7 @@ def test_each_writer_raises_the_epoch_even_if_the_lock_file_was_removed(tmp_path
         with Journal(tmp_path, write=True) as journal:
             journal.note("x", None)
         (tmp_path / "lock").unlink()
-    assert [e["epoch"] for e in Journal(tmp_path).events] == [1, 2, 3]
+    assert [e["epoch"] for e in recorded(tmp_path)] == [1, 2, 3]
 
 
 def test_a_second_writer_is_told_who_works(tmp_path: Path) -> None:
@@ -104,7 +110,7 @@ print("held", flush=True); input()
         assert other.stdout and other.stdout.readline() == "held\n"
         with pytest.raises(RunBusy, match=f"process {other.pid} on"):
             Journal(tmp_path, write=True)
-        assert Journal(tmp_path).events == []  # reading is always possible
+        assert [e["kind"] for e in Journal(tmp_path).events] == ["opened"]  # reading is always possible
         other.kill()
     Journal(tmp_path, write=True).close()  # a dead holder leaves nothing behind
 
@@ -217,13 +223,13 @@ with Journal(Path({str(tmp_path)!r}), write=True) as journal:
 """
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout == "told\n"
-    assert (tmp_path / "events.jsonl").read_bytes().count(b"\n") == 1
+    assert [e["kind"] for e in recorded(tmp_path)] == ["x"]
     assert (tmp_path / "events.jsonl").read_bytes().endswith(b"\n")
 
 
 @pytest.mark.parametrize(
     ("cost", "synced"),
-    [(0.01, True), (0.0, False), (None, False)],
+    [(0.01, True), (0.0, False), (None, True)],
 )
 def test_what_cost_money_is_forced_to_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cost: float | None, synced: bool
@@ -233,6 +239,65 @@ def test_what_cost_money_is_forced_to_the_disk(
     with Journal(tmp_path, write=True) as journal:
         journal.perform("/0", "ask", {}, lambda: {"reply": {"cost": cost}})
     assert bool(forced) == synced
+
+
+def test_contents_reach_the_disk_before_the_event_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Journal(tmp_path, write=True) as journal:
+        order: list[str] = []
+        names = {os.stat(tmp_path / name).st_ino: name for name in ("events.jsonl",)}
+
+        def forced(descriptor: int) -> None:
+            order.append(names.get(os.fstat(descriptor).st_ino, "blobs"))
+
+        monkeypatch.setattr("os.fsync", forced)
+
+        def paid() -> Any:
+            return {"reply": {"cost": 0.5, "text": journal.blobs.put("an answer")}}
+
+        journal.perform("/0", "ask", {}, paid)
+    assert order == ["blobs", "events.jsonl"]
+
+
+def test_after_a_power_cut_events_without_their_contents_run_again(tmp_path: Path) -> None:
+    with Journal(tmp_path, write=True) as journal:
+        for number in range(3):
+            journal.perform(f"/{number}", "ask", {}, lambda n=number: journal.blobs.put(f"answer {n}"))  # type: ignore[misc]
+    os.truncate(tmp_path / "blobs", len("answer 0answer 1"))
+    with Journal(tmp_path, write=True) as journal:
+        assert journal.finished("/1") and not journal.finished("/2")
+        assert journal.perform("/2", "ask", {}, lambda: journal.blobs.put("answer 2"))
+    assert Journal(tmp_path).blobs.verify() == 3
+
+
+def test_lines_that_an_overtaken_writer_still_adds_are_void(tmp_path: Path) -> None:
+    first = Journal(tmp_path, write=True)
+    first.perform("/0", "ask", {}, lambda: "first")
+    (tmp_path / "lock").unlink()  # by hand: nobody should, somebody will
+    second = Journal(tmp_path, write=True)
+    first.perform("/1", "ask", {}, lambda: "late")
+    second.perform("/1", "ask", {}, lambda: "second")
+    assert [e["result"] for e in recorded(tmp_path)] == ["first", "second"]
+    first.close()
+    second.close()
+
+
+def test_what_goes_on_live_is_what_a_resume_will_see(tmp_path: Path) -> None:
+    with Journal(tmp_path, write=True) as journal:
+        live = journal.perform("/0", "ask", {}, lambda: {"parsed": {1: (2, 3)}, "text": "\ud800"})
+    with Journal(tmp_path, write=True) as journal:
+        assert journal.perform("/0", "ask", {}, never) == live == {"parsed": {"1": [2, 3]}, "text": "?"}
+
+
+def test_a_missing_event_is_not_made_up_for_behind_later_ones(tmp_path: Path) -> None:
+    with Journal(tmp_path, write=True) as journal:
+        for number in range(3):
+            journal.perform(f"/{number}", "ask", {}, lambda: None)
+    lines = (tmp_path / "events.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "events.jsonl").write_text("".join(line for line in lines if '"/1"' not in line))
+    with Journal(tmp_path, write=True) as journal, pytest.raises(Diverged, match="/1 is missing"):
+        journal.perform("/1", "ask", {}, never)
 
 
 def test_keys_sort_by_number_and_batches_stand_where_they_began() -> None:

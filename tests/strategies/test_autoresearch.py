@@ -22,7 +22,6 @@ from labcoat.lab import (
     Metric,
     OutOfSteps,
     Reply,
-    Steps,
     Trial,
     TrialRequest,
 )
@@ -38,11 +37,10 @@ def play(trace: dict[str, Any], params: Autoresearch) -> list[dict[str, Any]]:
     code = Code.of({"a.py": "x = 1\n"})
     baseline = Trial("baseline", code, value is not None, "ok", value, "", "")
     metric = Metric(name="m", direction=trace["direction"])
-    budget = Steps(trace["budget"])
-    lab = Lab(Brief("", metric, ("a.py",), baseline), Random(0), budget)
+    decisions: list[dict[str, Any]] = []
+    lab = Lab(Brief("", metric, ("a.py",), baseline), Random(0), lambda: trace["budget"] - len(decisions))
     coroutine = search(lab, params)
     steps: dict[str, int] = {}
-    decisions: list[dict[str, Any]] = []
     answer: Any = None
     try:
         while True:
@@ -53,7 +51,8 @@ def play(trace: dict[str, Any], params: Autoresearch) -> list[dict[str, Any]]:
                 case EditRequest():
                     answer = Edit("", request.base, code, request.instruction)
                 case TrialRequest():
-                    budget.spend()
+                    if not lab.left:
+                        raise OutOfSteps
                     number = len(decisions)
                     outcome = trace["outcomes"][number]
                     ok = not outcome["buggy"]

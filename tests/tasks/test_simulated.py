@@ -84,3 +84,10 @@ def test_what_cannot_run_crashes_with_its_reason(change: dict[str, object], mess
 def test_candidate_code_is_read_and_never_executed() -> None:
     text = "LEARNING_RATE = 0.1\nimport os\nos.abort()\nEPOCHS: int = 3\nWEIGHT_DECAY = 1 / 0\n"
     assert constants(Code.of({"train.py": text}), ["train.py"]) == {"LEARNING_RATE": 0.1, "EPOCHS": 3}
+
+
+@pytest.mark.parametrize("text", ["SCHEDULE = 3", f"WIDTH = 1{'0' * 400}", "WIDTH = -1", "A = {[1]: 2}\nWIDTH = 0"])
+def test_odd_constants_are_a_crash_of_the_candidate_and_never_ours(text: str) -> None:
+    plain = code(OPTIMUM["sim/ridge"][0]).text("train.py")
+    with bench("sim/ridge").trial(Code.of({"train.py": plain + text}), 0) as (outcome, _):
+        assert outcome.status == "crash"

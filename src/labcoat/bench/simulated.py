@@ -81,7 +81,7 @@ class SimulatedBench:
         try:
             values = constants(code, self.task.editable_files(code))
             measured = simulate(values, split, seed)
-        except (ValueError, SyntaxError) as error:
+        except (ValueError, ArithmeticError, SyntaxError) as error:
             return Outcome("crash", seed, error=f"{type(error).__name__}: {error}")
         except Exception as error:
             path = self.task.folder / "task.toml"
@@ -95,7 +95,7 @@ class SimulatedBench:
 
 
 def constants(code: Code, paths: list[str]) -> dict[str, object]:
-    """The literals that the files assign to names at top level.
+    """The numbers, switches and strings that the files assign to names at top level.
 
     Raises:
         SyntaxError: a file is no Python.
@@ -105,9 +105,10 @@ def constants(code: Code, paths: list[str]) -> dict[str, object]:
         for statement in ast.parse(code.text(path), filename=path).body:
             if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
                 targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-                try:
-                    value = ast.literal_eval(statement.value)
-                except ValueError:
-                    continue
-                found.update({target.id: value for target in targets if isinstance(target, ast.Name)})
+                value = statement.value
+                sign = -1 if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) else 1
+                constant = value.operand if isinstance(value, ast.UnaryOp) else value
+                if isinstance(constant, ast.Constant) and isinstance(constant.value, bool | int | float | str):
+                    plain = constant.value if sign == 1 or isinstance(constant.value, str) else -constant.value
+                    found.update({target.id: plain for target in targets if isinstance(target, ast.Name)})
     return found

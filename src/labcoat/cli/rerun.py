@@ -13,9 +13,9 @@ from labcoat.cli.look import Run
 def replay(
     run: Run, task: Annotated[str | None, typer.Option(help="Folder of the task, if it is not a shipped one.")] = None
 ) -> None:
-    """Re-execute every decision of a run from its journal, and verify it. Needs no model, no key and no sandbox."""
+    """Re-execute and verify every decision of a run. Needs no model, no key and no sandbox."""
     from labcoat.history import History
-    from labcoat.replay import replay as verify
+    from labcoat.replaying import replay as verify
 
     history = History.find(run)
     verified = verify(history, task)
@@ -25,7 +25,7 @@ def replay(
 def git(
     run: Run, to: Annotated[Path | None, typer.Option(help="Folder of the new repository; default: RUN/git.")] = None
 ) -> None:
-    """Write the search tree as a bare git repository: a commit a trial, its parent the parent trial."""
+    """Write the search tree as a git repository. It is bare: a commit a trial, its parent the parent trial."""
     from labcoat.git_export import export
     from labcoat.history import History
 

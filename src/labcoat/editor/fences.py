@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}+|~{3,}+)([^`]*)")
 
-# Possessive quantifiers throughout: nothing is ever tried twice, so the time is linear in the line.
-_DOUBLE = r'"""(?:[^"\\]++|\\.|"(?!""))*+'
-_SINGLE = r"'''(?:[^'\\]++|\\.|'(?!''))*+"
+# Atomic groups and possessive quantifiers throughout: nothing is ever tried twice, so the time is linear in the line.
+# A repeated group is made atomic, (?>(?:...)*), not possessive, (?:...)*+: before CPython 3.11.5, a possessive group
+# matches too much (gh-106052).
+_DOUBLE = r'"""(?>(?:[^"\\]++|\\.|"(?!""))*)'
+_SINGLE = r"'''(?>(?:[^'\\]++|\\.|'(?!''))*)"
 _OUTSIDE = re.compile(
-    rf"(?:[^\"'#]++|\#.*+|{_DOUBLE}\"\"\"|{_SINGLE}'''"
-    r"|\"(?!\"\")(?:[^\"\\]++|\\.)*+\"?+|'(?!'')(?:[^'\\]++|\\.)*+'?+)*+",
+    rf"(?>(?:[^\"'#]++|\#.*+|{_DOUBLE}\"\"\"|{_SINGLE}'''"
+    r"|\"(?!\"\")(?>(?:[^\"\\]++|\\.)*)\"?+|'(?!'')(?>(?:[^'\\]++|\\.)*)'?+)*)",
     re.DOTALL,
 )
 _INSIDE = {'"""': re.compile(_DOUBLE[3:], re.DOTALL), "'''": re.compile(_SINGLE[3:], re.DOTALL)}

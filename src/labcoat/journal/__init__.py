@@ -23,7 +23,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -80,15 +80,19 @@ class Journal:
         self.observers = list(observers or [])
         self._lock = Lock(folder / "lock") if write else None
         try:
+            self._descriptor: int | None = None
+            if self._lock:
+                cut_unsound(self.path, folder / "blobs")
+                self._lock.at_least(max((e["epoch"] for e in read_events(self.path)), default=0))
+                self._descriptor = _open_for_append(self.path)
+                self._write({"key": "", "kind": "opened", "state": "note", "result": None})
+            # Read after our own first line, which makes everything that an overtaken writer still adds void.
             self.events = read_events(self.path)
             self.blobs = Blobs(folder / "blobs", _index(self.events))
             self._finished = {e["key"]: e for e in self.events if e["state"] == "finished"}
             self._begun = _begun(self.events)
-            self._descriptor: int | None = None
+            self._last = _last(self._finished)
             self.performed: set[str] = set()
-            if self._lock:
-                self._lock.at_least(max((e["epoch"] for e in self.events), default=0))
-                self._descriptor = _open_for_append(self.path)
         except BaseException:
             self.close()
             raise
@@ -139,14 +143,17 @@ class Journal:
             raise Unrecorded(
                 f"{self.path}: {kind} {key} is not recorded; the run ended before it, nothing further to replay"
             )
+        scope, number = split(key)
+        if number is not None and number <= self._last.get(scope, -1):
+            raise Diverged(f"{self.path}: {kind} {key} is missing among what was recorded after it; restore the file")
         begin = time.monotonic()
         if lost is not None:
             if self._begun[key] > RERUNS:
                 result = lost()
             else:
-                self._append({"key": key, "kind": kind, "state": "started", "hash": wanted})
                 self._begun[key] += 1
                 try:
+                    self._append({"key": key, "kind": kind, "state": "started", "hash": wanted})
                     result = live()
                 except BaseException:
                     # Ours ended it (Ctrl-C, a full disk, an endpoint away): not the candidate's doing.
@@ -155,34 +162,35 @@ class Journal:
         else:
             result = live()
         seconds = time.monotonic() - begin
-        paid = isinstance(result, dict) and bool(result.get("reply", {}).get("cost"))
-        event = {
-            "key": key, "kind": kind, "state": "finished", "hash": wanted,
-            "request": request, "result": result, "seconds": round(seconds, 6),
-        }  # fmt: skip
-        self._finished[key] = event
-        self._append(event, durable=paid or seconds > 1)
-        return result
+        # What costs money or time is on the disk before anything builds on it; an unknown price may be a high one.
+        paid = isinstance(result, dict) and "reply" in result and result["reply"]["cost"] != 0
+        event = self._append(
+            {
+                "key": key, "kind": kind, "state": "finished", "hash": wanted,
+                "request": request, "result": result, "seconds": round(seconds, 6),
+            },
+            durable=paid or seconds > 1,
+        )  # fmt: skip
+        return event["result"]
 
-    def _append(self, event: Event, *, durable: bool = False, best_effort: bool = False) -> None:
-        assert self._descriptor is not None and self._lock is not None, "the journal is open for reading only"
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        head: Event = {"v": SCHEMA, "epoch": self._lock.epoch, "at": now}
+    def _append(self, event: Event, *, durable: bool = False, best_effort: bool = False) -> Event:
         new = self.blobs.take_new()
         if new:
             event["blobs"] = new
-        event = head | event
         if durable:
             self.blobs.sync()
         try:
-            write_all(self._descriptor, json.dumps(event, ensure_ascii=False).encode() + b"\n", self.path)
+            event = self._write(event)
         except Exception:
             if not best_effort:
                 raise
-            return
+            return event
         if durable:
+            assert self._descriptor is not None
             os.fsync(self._descriptor)
         self.events.append(event)
+        if event["state"] == "finished":
+            self._finished[event["key"]] = event
         for observer in list(self.observers):
             try:
                 observer(event)
@@ -190,6 +198,17 @@ class Journal:
                 self.observers.remove(observer)
                 name = getattr(observer, "__qualname__", repr(observer))
                 self.note("observer_failed", {"observer": name, "error": f"{type(error).__name__}: {error}"})
+        return event
+
+    def _write(self, event: Event) -> Event:
+        """Append one line and return the event as it will be read: what goes on live is what a resume will see."""
+        assert self._descriptor is not None and self._lock is not None, "the journal is open for reading only"
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        head: Event = {"v": SCHEMA, "epoch": self._lock.epoch, "at": now}
+        line = json.dumps(head | event, ensure_ascii=False).encode(errors="replace")
+        write_all(self._descriptor, line + b"\n", self.path)
+        read: Event = json.loads(line)
+        return read
 
     def _difference(self, key: str, kind: str, request: Json, done: Event) -> str:
         def lines(kind: str, request: Json) -> list[str]:
@@ -238,6 +257,8 @@ def read_events(path: Path) -> list[Event]:
         try:
             event: Event = json.loads(line)
             version, written_in = int(event["v"]), int(event["epoch"])
+            if version <= SCHEMA:
+                _ = event["key"], event["kind"], event["state"]
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{path}:{number}: not an event; the file was changed, restore it from a copy") from None
         if version > SCHEMA:
@@ -246,6 +267,37 @@ def read_events(path: Path) -> list[Event]:
             epoch = written_in
             events.append(event)
     return events
+
+
+def cut_unsound(path: Path, blobs: Path) -> None:
+    """Cut off events at the end whose contents did not reach the disk before a power cut; they run again."""
+    size = blobs.stat().st_size if blobs.exists() else 0
+    offset = 0
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
+        try:
+            places = json.loads(line).get("blobs", {}).values()
+        except (ValueError, AttributeError):
+            return  # `read_events` says what is wrong with it
+        if any(begin + length > size for begin, length in places):
+            os.truncate(path, offset)
+            return
+        offset += len(line)
+
+
+def split(key: str) -> tuple[str, int | None]:
+    """Scope and number of a key; no number for a named one."""
+    scope, _, last = key.rpartition("/")
+    return (scope, int(last)) if key.startswith("/") and last.isdecimal() else (key, None)
+
+
+def _last(finished: Iterable[str]) -> dict[str, int]:
+    """The highest recorded number of each scope."""
+    last: dict[str, int] = {}
+    for key in finished:
+        scope, number = split(key)
+        if number is not None:
+            last[scope] = max(number, last.get(scope, -1))
+    return last
 
 
 def _index(events: list[Event]) -> dict[str, tuple[int, int]]:

@@ -27,7 +27,7 @@ def working(path: Path) -> bool:
         holder = json.loads(path.read_text())
     except (OSError, ValueError):
         return False
-    if not holder.get("held"):
+    if not isinstance(holder, dict) or not holder.get("held"):
         return False
     if holder.get("host") != socket.gethostname():
         return True
@@ -56,10 +56,13 @@ class Lock:
             RunBusy: another process works on this run; it is named.
         """
         self.path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise CannotRunHere(f"{path}: {error.strerror}; the run folder must be writable") from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             holder = self._read()
             os.close(self._descriptor)
             raise RunBusy(

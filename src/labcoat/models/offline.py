@@ -168,6 +168,8 @@ def _literals(path: str, text: str) -> tuple[Literal, ...]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return ()
+    if "\r" in text.replace("\r\n", "\n"):  # the parser ends a line there, we do not
+        return ()
     structural = _structural(tree)
     lines = text.split("\n")
     found = []
@@ -185,8 +187,8 @@ def _mutable(value: object) -> TypeGuard[float | int | bool | str]:
     if isinstance(value, str):
         return any(value in family for family in ALTERNATIVES)
     if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and (isinstance(value, bool) or value != 0)
+        return abs(value) < 1e300  # also after it was moved it is a number
+    return isinstance(value, int) and (isinstance(value, bool) or 0 < abs(value) < 2**53)
 
 
 def _structural(tree: ast.AST) -> set[int]:

@@ -13,9 +13,9 @@ from labcoat.bench.outcome import Outcome
 from labcoat.budget import Limits
 from labcoat.errors import Diverged, InputError
 from labcoat.history import History
-from labcoat.journal import Unrecorded
+from labcoat.journal import Unrecorded, request_hash
 from labcoat.kept import Kept
-from labcoat.lab import source_hash
+from labcoat.lab import Strategy, source_hash
 from labcoat.models import Call, Models, Prompt
 from labcoat.plan import Confirm, Plan
 from labcoat.running import stages
@@ -80,21 +80,23 @@ class _Untouched(Kept):
         pass
 
 
-def replay(history: History, task: str | None = None) -> Verified:
+def replay(history: History, task: str | None = None, strategy: Strategy | None = None) -> Verified:
     """Drive the strategy again from the journal alone.
 
     Verified are: every request of the strategy (prompts included), the code that each recorded reply gives, each
-    trial's verdict on its constraints, the best, what was chosen for the test, and the hash of every content.
+    trial's verdict on its constraints, the best, what was chosen for the test, manifest and sources in run.json, and
+    the hash of every content. What only a new run could verify: measured metrics and the sandbox level.
 
     Args:
         history: the run.
         task: folder of the task where it is not a shipped one.
+        strategy: the strategy where it is not a shipped one.
 
     Raises:
         InputError: the task or the strategy is not the one of the run any more.
         Diverged: something recomputed differs from what was recorded, or was recorded and is never asked for.
     """
-    plan = _plan(history, task)
+    plan = _plan(history, task, strategy)
     journal = history.journal
     recorded = _Recorded()
     try:
@@ -105,6 +107,7 @@ def replay(history: History, task: str | None = None) -> Verified:
     left = [e["key"] for e in journal.events if e["state"] == "finished" and e["key"] not in journal.performed]
     if left:
         raise Diverged(f"{journal.path}: recorded, but the strategy never asks for it: {', '.join(left[:5])}")
+    _verify_requests(history, plan)
     _verify_verdicts(history)
     contents = journal.blobs.verify()
     best = history.best.number if history.best else 0
@@ -117,7 +120,7 @@ def replay(history: History, task: str | None = None) -> Verified:
     return Verified(len(journal.performed), len(history.trials), contents, history.status == "finished", text)
 
 
-def _plan(history: History, task: str | None) -> Plan:
+def _plan(history: History, task: str | None, given: Strategy | None) -> Plan:
     spec, record = history.spec, history.folder / "run.json"
     found = catalog.find(task or spec["task"]["id"])
     if found.hash != spec["task"]["hash"]:
@@ -126,7 +129,7 @@ def _plan(history: History, task: str | None) -> Plan:
             f"(version {spec['task']['version']}); replay with labcoat {history.record['labcoat']}, "
             "or name the folder of the recorded task with --task"
         )
-    strategy = strategies.find(spec["strategy"]["name"])
+    strategy = given or strategies.find(spec["strategy"]["name"])
     now = source_hash(strategy.source())
     if now != spec["strategy"]["source"]:
         raise InputError(
@@ -144,6 +147,21 @@ def _plan(history: History, task: str | None) -> Plan:
         spec["retest"],
         Limits(),
     )
+
+
+def _verify_requests(history: History, plan: Plan) -> None:
+    """What is shown is what was hashed, and the record says what the run's parts are."""
+    path = history.journal.path
+    for event in history.journal.events:
+        if event["state"] == "finished" and request_hash(event["kind"], event["request"]) != event["hash"]:
+            raise Diverged(f"{path}: {event['kind']} {event['key']}: its request is not the one that was performed")
+    begin = history.journal.finished("begin")
+    if begin and begin["result"]["code"] != {name: file.sha for name, file in plan.task.baseline.items()}:
+        raise Diverged(f"{path}: begin: the recorded baseline is not that of task {plan.task.id}")
+    record, wanted = history.record, plan.record()
+    for name in ("task", "strategy_source", "prompts"):
+        if record[name] != wanted[name]:
+            raise Diverged(f"{history.folder / 'run.json'}: {name}: not that of the task and strategy of this run")
 
 
 def _verify_verdicts(history: History) -> None:
