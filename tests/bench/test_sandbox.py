@@ -190,7 +190,7 @@ def test_nothing_outlives_a_killed_controller(bwrap: sandbox.Bubblewrap, numpy_e
     marker = f"marker-{uuid.uuid4().hex}"
     argv = [sys.executable, "-c", CONTROLLER, str(numpy_environment.folder), DAEMONS + "time.sleep(60)", marker]
     with subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}) as controller:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + 60
         # the controller itself, bwrap twice, the command, two daemons
         while len(alive(marker)) < 6 and time.monotonic() < give_up:
             time.sleep(0.05)

@@ -40,9 +40,10 @@ def find(root: Path = ROOT, membership: str | None = None) -> Hierarchy | None:
     with contextlib.suppress(OSError):
         if (root / "cgroup.controllers").exists():
             return _unified(root, paths.get("", ""))
-        found = Hierarchy(1, root / "memory" / paths["memory"], root / "pids" / paths["pids"])
-        if _can_make(found.memory) and _can_make(found.pids):
-            return found
+        if {"memory", "pids"} <= set(paths):
+            found = Hierarchy(1, root / "memory" / paths["memory"], root / "pids" / paths["pids"])
+            if _can_make(found.memory) and _can_make(found.pids):
+                return found
     return None
 
 
