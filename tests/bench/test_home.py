@@ -37,6 +37,44 @@ def test_errors_of_the_file_system_name_folder_and_remedy(code: int, said: str) 
         raise OSError(code, os.strerror(code), "file")
     with pytest.raises(FileNotFoundError), home.named(Path("/some/where")):
         raise FileNotFoundError(errno.ENOENT, "ours")
+    assert ("free some space" in str(home.trouble(Path("/x"), OSError(code, "")))) == (code == errno.ENOSPC)
+
+
+@pytest.mark.parametrize(
+    "place", ["/etc/passwd", "/etc/passwd/x", "/proc/x", "{0}/circle", "{0}/nowhere/x", "{0}/" + "long" * 99]
+)
+def test_a_place_that_cannot_be_a_folder_is_named(
+    place: str, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (open_folder / "circle").symlink_to("circle")
+    (open_folder / "nowhere").symlink_to("/proc/nowhere")
+    place = place.format(open_folder)
+    monkeypatch.setenv("LABCOAT_HOME", place)
+    with pytest.raises(CannotRunHere, match="; set LABCOAT_HOME to a folder that can be made and written to") as caught:
+        home.home()
+    assert str(caught.value).startswith(os.path.realpath(place))
+    monkeypatch.setenv("LABCOAT_HOME", str(open_folder))
+    (open_folder / "envs").touch()
+    with pytest.raises(CannotRunHere, match=f"^{open_folder}/envs: Not a directory; set LABCOAT_HOME"):
+        home.folder("envs")
+
+
+def test_a_user_without_a_home_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LABCOAT_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(CannotRunHere, match="no home folder: set LABCOAT_HOME"):
+        home.home()
+
+
+def test_a_lock_lasts_as_long_as_a_process_that_inherited_it(open_folder: Path) -> None:
+    said: list[str] = []
+    with home.locked(open_folder / "lock", said.append, "x") as lock:
+        heir = subprocess.Popen(["sleep", "0.5"], pass_fds=[lock])
+    with home.locked(open_folder / "lock", said.append, "the heir"):
+        assert heir.poll() is not None or heir.wait(1) == 0
+    assert said == ["waiting for another process: the heir"]
 
 
 def test_space_is_checked() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from labcoat.bench import bubblewrap, command, sandbox
+from labcoat.bench import bubblewrap, command, home, sandbox, unsandboxed
 from labcoat.bench.command import Bind, Command, Limits, variables
 from labcoat.bench.environment import Environment
 from labcoat.bench.process import Finished
@@ -232,6 +232,20 @@ def test_without_a_sandbox_changes_are_found(numpy_environment: Environment, ope
         assert run(where, numpy_environment, code, Bind(mine, "/ws"), args=(str(mine),)).ended == ended
     done = run(where, numpy_environment, write, Bind(mine, "/ws", writable=True), args=(str(mine),))
     assert (done.ended, done.exit) == (None, 0)
+
+
+def test_without_a_sandbox_all_that_is_shared_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    top = Path("/h")
+    binds = [Bind(top / "work/b/test/0/inputs", "/inputs"), Bind(top / "work/b/out", "/out", writable=True)]
+    binds += [Bind(top / "data/d/train", "/train"), Bind(Path("/x"), "/ws")]
+    program = [Bind(top / "envs/e/env", "/env"), Bind(Path("/usr/lib"), "/python/lib"), Bind(top / "etc/empty", "/e")]
+    request = Command(["x"], binds, {}, LIMITS, program)
+    assert unsandboxed.read_only(request) == [top / "work/b/test", top / "data/d/train", Path("/x")]
+    monkeypatch.setattr(home, "is_root", lambda: False)
+    stamps = {top / "data/d": top / "data/d/fingerprint", top / "envs/e": top / "envs/e/complete"}
+    assert unsandboxed.shared(request, top) == stamps
+    monkeypatch.setattr(home, "is_root", lambda: True)
+    assert unsandboxed.shared(request, top) == {}  # root's own, and a worker is somebody else
 
 
 @pytest.mark.parametrize(

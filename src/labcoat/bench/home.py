@@ -19,6 +19,8 @@ Report = Callable[[str], None]
 
 SALT_BYTES = 32
 REMEDY = "free some space or set LABCOAT_HOME to another folder"
+ELSEWHERE = "set LABCOAT_HOME to a folder that can be made and written to"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_root() -> bool:
@@ -35,15 +37,18 @@ def home() -> Path:
     Raises:
         CannotRunHere: it cannot be made, or, as root, the workers' user cannot reach it.
     """
+    own = Path(os.path.expanduser("~"))
     if chosen := os.environ.get("LABCOAT_HOME"):
         path = Path(chosen).absolute()
     elif is_root():
         path = Path("/var/cache/labcoat")
+    elif cache := os.environ.get("XDG_CACHE_HOME"):
+        path = Path(cache) / "labcoat"
+    elif own.is_absolute():
+        path = own / ".cache/labcoat"
     else:
-        path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labcoat"
-    path = path.resolve()
-    with named(path):
-        make(path)
+        raise CannotRunHere("this user has no home folder: set LABCOAT_HOME to a folder for what labcoat builds")
+    path = made(Path(os.path.realpath(path)))  # Path.resolve() raises where links go in a circle
     if is_root() and (closed := closed_to_others(path)):
         raise CannotRunHere(
             f"{closed}: closed to other users, but as root labcoat runs workers as an unprivileged user, who must "
@@ -54,10 +59,15 @@ def home() -> Path:
 
 def folder(name: str) -> Path:
     """A folder of that name in :func:`home`, created when missing."""
-    path = home() / name
-    with named(path):
-        make(path)
-    return path
+    return made(home() / name)
+
+
+def made(path: Path) -> Path:
+    """``path``, created when missing; whatever speaks against it, the user chose this place and can choose another."""
+    try:
+        return make(path)
+    except OSError as error:
+        raise trouble(path, error) from error
 
 
 def salt() -> bytes:
@@ -96,6 +106,8 @@ def make(path: Path) -> Path:
         if not part.exists():
             part.mkdir(exist_ok=True)
             part.chmod(0o755)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
     return path
 
 
@@ -110,25 +122,41 @@ def named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise CannotRunHere(f"{path}: no space left; {REMEDY}") from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE):
-            raise CannotRunHere(f"{path}: {error.strerror} ({error.filename}); {REMEDY}") from error
+        if error.errno in (*FULL, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE):
+            raise trouble(path, error) from error
         raise
+
+
+def trouble(path: Path, error: OSError) -> CannotRunHere:
+    """What to say of an error of the file system at ``path``: what is wrong, where, and what helps against that."""
+    if error.errno in FULL:
+        return CannotRunHere(f"{path}: no space left; {REMEDY}")
+    at = f" ({error.filename})" if error.filename not in (None, str(path)) else ""
+    return CannotRunHere(f"{path}: {error.strerror or error}{at}; {ELSEWHERE}")
 
 
 def check_space(path: Path, least: int = 1 << 20) -> None:
     """Raise CannotRunHere when the file system of ``path`` is full: then a failure is not the candidate's."""
     if not os.path.exists(path):
         return
-    state = os.statvfs(path)
-    if state.f_bavail * state.f_frsize < least:
+    if free(path) < least:
         raise CannotRunHere(f"{path}: no space left; {REMEDY}")
 
 
+def free(path: Path) -> int:
+    """Bytes that we may still write to the file system of ``path``."""
+    state = os.statvfs(path)
+    return state.f_bavail * state.f_frsize
+
+
 @contextmanager
-def locked(path: Path, report: Report, waiting_for: str) -> Iterator[None]:
-    """Hold the lock file ``path``; tells ``report`` when another process holds it."""
+def locked(path: Path, report: Report, waiting_for: str) -> Iterator[int]:
+    """Hold the lock file ``path``; tells ``report`` when another process holds it.
+
+    Yields:
+        The lock's descriptor. A process that inherits it holds the lock until it ends as well: so what we started to
+        build goes on alone if we are killed, and nobody else builds in the same place meanwhile.
+    """
     with named(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -137,6 +165,6 @@ def locked(path: Path, report: Report, waiting_for: str) -> Iterator[None]:
         except BlockingIOError:
             report(f"waiting for another process: {waiting_for}")
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield handle
     finally:
         os.close(handle)
