@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from labcoat.errors import InputError
+from labcoat.journal import Journal
 from labcoat.models import Call, ModelRefuses, Models, Part, Prompt, Reply, Usage, load
+from labcoat.models.replay import ReplayModel
 from labcoat.models.scripted import ScriptedModel
 
 CALL = Call("idea", "/0", 0, 0)
@@ -41,11 +43,29 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
         model.chat(Prompt.of([]), Call("edit", "/2", 2, 0))
 
 
-def test_a_bad_line_of_a_script_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [b"[1]", b"first", b"{}", b'{"text": 1}', b"", b'"\xff"'])
+def test_a_bad_line_of_a_script_is_named(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "script.jsonl"
-    path.write_text('"first"\n[1]\n')
-    with pytest.raises(InputError, match=r"script\.jsonl:2"):
+    path.write_bytes(b'"first"\n' + line + b"\n")
+    with pytest.raises(InputError, match=r"script\.jsonl:2: a line is a JSON string, or an object like"):
         ScriptedModel.read(str(path))
+
+
+def test_the_replay_model_finds_the_only_run_below_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ModelRefuses, match="no run there"):
+        ReplayModel(str(tmp_path))
+    for number in range(23):
+        with Journal(make(tmp_path / f"{number:02}/run"), write=True):
+            pass
+        if number == 0:
+            assert ReplayModel(str(tmp_path)).name == ReplayModel(str(tmp_path / "00/run")).name
+    with pytest.raises(ModelRefuses, match=r"23 runs there, name one of them:\n  .*/00/run\n[^$]*\n  ... and 3 more$"):
+        ReplayModel(str(tmp_path))
+
+
+def make(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
 
 
 def test_a_model_for_each_purpose() -> None:

@@ -6,21 +6,33 @@ Exit codes: 0 done · 1 unforeseen · 2 bad input · 3 cannot run on this machin
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import os
+import select
 import sys
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from labcoat import __version__
 from labcoat.cli import demo, lists, look, rerun, run
-from labcoat.errors import LabcoatError
+from labcoat.cli.output import printable
+from labcoat.errors import CannotRunHere, LabcoatError
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Controlled experiments on AI research agents.",
 )
+
+REFUSED = {  # what a file system says of a path that cannot be used; anything else is a defect of ours
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOSPC,
+    errno.EDQUOT,
+}  # fmt: skip
 
 
 def _version(show: bool) -> None:
@@ -45,12 +57,46 @@ for command in (
 
 
 def main() -> None:
-    """Entry point: our own errors become one message and their exit code."""
+    """Entry point: an error that a user can act on becomes one message and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an encoding without our characters gets their numbers
+    code = _call()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:  # or Python would complain about it when it exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
+
+
+def _call() -> str | int | None:
     try:
         app()
     except LabcoatError as error:
-        print(f"labcoat: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:  # `labcoat show RUN | head`
-        sys.stderr.close()
-        sys.exit(0)
+        return _complain(str(error), error.exit_code)
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{place}{error.strerror}", CannotRunHere.exit_code)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # the parser makes exit code 1 of it
+            if not any(map(_has_no_reader, (sys.stdout, sys.stderr))):
+                raise ended.__context__ from None
+            return 0  # `labcoat show RUN | head`: the reader has what it wanted
+        return ended.code
+    return 0
+
+
+def _complain(text: str, code: int) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        print(printable(f"labcoat: {text}"), file=sys.stderr)
+    return code
+
+
+def _has_no_reader(stream: TextIO) -> bool:
+    """Whether ``stream`` is a pipe whose other end is closed."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    return any(found & select.POLLERR for _, found in poll.poll(0))

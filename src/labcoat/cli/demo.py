@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import number, print_table
+from labcoat.cli.output import print_table, printable, say, short
 
 TASK = "fml/fairlearn-adult"
 
@@ -19,7 +19,7 @@ def demo(
     runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
     task: Annotated[str, typer.Option(help="The task.")] = TASK,
 ) -> None:
-    """Autoresearch beside the random control on the Adult fairness task, offline."""
+    """A strategy beside the random control on real data, offline."""
     from labcoat.cli.run import run_plan
     from labcoat.plan import Plan
     from labcoat.tree import diff
@@ -33,45 +33,37 @@ def demo(
     rows = []
     for history in histories:
         data = history.to_json()
-        value = {"value": None}
+        test = data["test"]
         rows.append(
             [
                 data["strategy"],
                 str(len(data["trials"])),
                 str(sum(t["status"] == "ok" for t in data["trials"])),
-                number(data["baseline"]["value"]),
-                number((data["best"] or value)["value"]),
-                number(data["test"]["baseline"]["value"]),
-                number(data["test"]["value"]),
-                data["test"]["status"],
+                short(data["baseline"]["value"]),
+                short(data["best"]["value"]),
+                short(test["baseline"]["value"]),
+                short(test["value"]) + ("" if test["status"] == "ok" else f" ({test['status']})"),
                 data["sandbox"],
             ]
         )
-    print(f"{metric.name} ({metric.direction} is better), {task}")
-    head = [
-        "strategy",
-        "trials",
-        "valid",
-        "val baseline",
-        "val best",
-        "test baseline",
-        "test",
-        "test status",
-        "sandbox",
-    ]
-    print_table(head, rows)
-    print(
-        "Ten trials decide nothing: compare strategies over several seeds and more steps "
-        f"(differences below {histories[0].manifest.references.noise_floor:g} are noise here).\n"
-    )
+    say(f"{metric.name} ({metric.direction} is better), {task}")
+    print()
+    print_table(["strategy", "trials", "valid", "val base", "val best", "test base", "test", "sandbox"], rows)
+    print()
+    floor = histories[0].manifest.references.noise_floor
+    noise = f" (differences below {floor:g} are noise here)" if floor else ""
+    trials = f"{steps} trial" if steps == 1 else f"{steps} trials"
+    say(f"One seed and {trials} decide nothing: compare strategies over several seeds and more steps{noise}.")
+    print()
     winner = histories[0]
     for history in histories[1:]:
-        ours, best = (h.best.value(metric.name) for h in (history, winner))
-        if ours is not None and (best is None or metric.better(ours, best)):
+        if metric.better(history.best.value(metric.name), winner.best.value(metric.name)):
             winner = history
-    name = winner.spec["strategy"]["name"]
-    print(f"The winning code on validation: {name}, step {winner.best.number}\n")
-    print(diff(winner.code(winner.baseline), winner.code(winner.best)) or "the baseline itself: nothing beat it")
+    if winner.best.number == 0:
+        say("Nothing beat the baseline on validation, so the baseline itself was tested.")
+    else:
+        print(f"The winning code on validation: {winner.spec['strategy']['name']}, step {winner.best.number}\n")
+        print(printable(diff(winner.code(winner.baseline), winner.code(winner.best))).rstrip())
     print("\nWhere everything lies:")
     for history in histories:
         print(f"  {history.folder}")

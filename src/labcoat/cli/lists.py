@@ -31,10 +31,8 @@ def tasks(json: JsonFlag = False) -> None:
             ]
         )
         return
-    rows = [
-        [t.id, t.manifest.title, t.manifest.domain, f"{t.metric.name} ({t.metric.direction} is better)"] for t in found
-    ]
-    print_table(["task", "title", "domain", "metric"], rows)
+    rows = [[t.id, t.metric.name, t.metric.direction, f"{t.manifest.title} ({t.manifest.domain})"] for t in found]
+    print_table(["task", "metric", "better", "what it is"], rows)
 
 
 def strategies(
@@ -67,4 +65,5 @@ def strategies(
             for s in found
             for name, field in s.params.model_fields.items()
         ]
+        print()
         print_table(["strategy", "parameter", "default", "meaning"], rows)

@@ -8,79 +8,110 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, console, number, print_json, print_table, printable
+from labcoat.cli.output import JsonFlag, number, print_json, print_line, print_table, print_tree, printable, say, short
 
 if TYPE_CHECKING:
     from labcoat.bench.outcome import Outcome
     from labcoat.history import History, Step
+    from labcoat.task import Manifest
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or one with a single run below it.")]
 STEP_HELP = "Number of a step, `best` or `baseline` (0)."
 
 
 def show(run: Run, json: JsonFlag = False) -> None:
-    """Show a run: its trials as a table and as a tree, best, test, failures, sandbox level."""
+    """Show a run: trials, tree, best, test, failures. The level of the sandbox, too, and what was spent."""
     from labcoat.history import History
 
     history = History.find(run)
     if json:
         print_json(history.to_json())
         return
-    spec = history.spec
+    spec, metric = history.spec, history.metric
     models = ", ".join(f"{name}" if purpose == "*" else f"{purpose}={name}" for purpose, name in spec["models"].items())
-    out = console()
-    out.print(f"{history.manifest.id} · {spec['strategy']['name']} · {models} · seed {spec['seed']} · {history.status}")
+    say(f"{history.manifest.id}, {spec['strategy']['name']}, {models}, seed {spec['seed']}: {history.status}")
+    if history.steps:
+        say(f"{metric.name} ({metric.direction} is better)")
+        print()
+        _print_steps(history)
+        print()
+    summary(history)
+
+
+def _print_steps(history: History) -> None:
+    """The steps as a table, and as a tree."""
+    best = history.best
     rows = [
         [
-            str(step.number) + (" *" if step is history.best else ""),
+            f"{step.number} *" if step is best else str(step.number),
             "-" if step.parent is None else str(step.parent),
             step.outcome.status,
-            number(step.value(history.metric.name)),
+            short(step.value(history.metric.name)),
             f"{step.seconds:.2f}",
-            _what(step),
+            _what(step, history.manifest),
         ]
         for step in history.steps
     ]
-    print_table(["step", "parent", "status", history.metric.name, "seconds", "what"], rows)
-    out.print("* the best: strictly better than every step before it\n")
-    _print_tree(history)
-    summary(history)
+    print_table(["step", "parent", "status", "value", "seconds", "what"], rows, cut=True)
+    if best is not None:
+        say("* best valid step; the first among equals")
+    print()
+    labels = {
+        step.number: f"{step.number or 'baseline'}  "
+        + (short(step.value(history.metric.name)) if step.outcome.ok else step.outcome.status)
+        + (" *" if step is best else "")
+        for step in history.steps
+    }
+    print_tree(labels, {step.number: step.parent for step in history.steps})
 
 
 def summary(history: History) -> None:
     """How the run stands: best, test, failures, money, sandbox, folder."""
-    metric, out = history.metric, console()
+    metric = history.metric
     statuses = Counter(step.outcome.status for step in history.trials)
     counted = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
-    out.print(f"trials      {len(history.trials)} of {history.spec['steps']}: {counted or 'none yet'}")
+    print_line("trials", f"{len(history.trials)} of {history.spec['steps']}: {counted or 'none yet'}")
+    if failed := _baseline_failure(history):
+        print_line("baseline", f"fails here ({failed[0]}), so nothing can be compared with it:")
+        print(printable(failed[1]))
     if history.baseline and history.best:
         base, best = history.baseline.value(metric.name), history.best.value(metric.name)
         what = "the baseline, nothing beat it" if history.best.number == 0 else f"step {history.best.number}"
-        out.print(
-            f"validation  {metric.name} ({metric.direction} is better): "
-            f"baseline {number(base)}, best {number(best)} ({what})"
+        print_line(
+            "validation",
+            f"{metric.name} ({metric.direction} is better): baseline {number(base)}, best {number(best)} ({what})",
         )
     for step, outcomes in history.confirmed():
         what = "baseline" if step.number == 0 else f"step {step.number}"
-        out.print(f"confirm     {what}: {_list(outcomes, metric.name)}", markup=False)
+        print_line("confirm", f"{what}: {_list(outcomes, metric.name)}")
     test, base_test = history.test_outcome(), history.test_outcome("test/baseline")
     if test and base_test and history.chosen:
         what = "the baseline" if history.chosen.number == 0 else f"step {history.chosen.number}"
-        out.print(
-            f"test        {metric.name}: baseline {number(_mean(base_test, metric.name))}, "
-            f"{what} {number(_mean(test, metric.name))} ({test.status})"
+        print_line(
+            "test",
+            f"{metric.name}: baseline {number(_mean(base_test, metric.name))}, "
+            f"{what} {number(_mean(test, metric.name))} ({test.status})",
         )
         if not test.ok:
-            out.print(printable(f"            {test.error}"), markup=False)
+            print(printable(test.error))
         if again := history.tested_again():
-            out.print(f"test again  {what}: {_list(again, metric.name)}", markup=False)
+            print_line("test again", f"{what}: {_list(again, metric.name)}")
     spent = history.spent()
     money = "unknown" if spent["usd"] is None else f"${spent['usd']:.4g}"
-    out.print(f"spent       {spent['calls']} model calls, {spent['tokens']} tokens, {money}, {spent['seconds']:.1f} s")
-    out.print(f"sandbox     {history.sandbox}")
+    print_line("spent", f"{spent['calls']} model calls, {spent['tokens']} tokens, {money}, {spent['seconds']:.1f} s")
+    print_line("sandbox", history.sandbox)
     for warning in history.warnings:
-        out.print(f"warning     {warning}", markup=False)
-    out.print(f"run         {history.folder}", soft_wrap=True)
+        print_line("warning", warning)
+    print_line("run", str(history.folder))
+
+
+def _baseline_failure(history: History) -> tuple[str, str] | None:
+    """Status and error of a baseline that could not be measured."""
+    if history.baseline:
+        failed = history.baseline.outcome
+        return None if failed.ok else (failed.status, failed.error)
+    notes = [event["result"] for event in history.journal.events if event["kind"] == "baseline_failed"]
+    return (notes[-1]["status"], notes[-1]["error"]) if notes else None
 
 
 def _mean(outcome: Outcome, metric: str) -> float | None:
@@ -97,7 +128,7 @@ def diff(
     step: Annotated[str, typer.Argument(help=STEP_HELP)],
     other: Annotated[str | None, typer.Argument(help="A second step; default: the parent of the first.")] = None,
 ) -> None:
-    """Show what a step changed: against its parent, or from the first step to the second."""
+    """Show what a step changed. Against its parent, or from the first step to the second."""
     from labcoat.history import History
     from labcoat.tree import diff as code_diff
 
@@ -112,7 +143,7 @@ def diff(
 
 
 def log(run: Run, step: Annotated[str, typer.Argument(help=STEP_HELP)]) -> None:
-    """Show how a step came about: prompts, replies, output of its processes, errors."""
+    """Show how a step came about: prompts, replies, output, errors."""
     from labcoat.history import History
 
     history = History.find(run)
@@ -146,30 +177,23 @@ def log(run: Run, step: Annotated[str, typer.Argument(help=STEP_HELP)]) -> None:
 
 
 def _head(text: str, rule: str = "=") -> None:
-    print(f"{rule * 4} {text} {rule * max(4, 90 - len(text))}")
+    print(printable(f"{rule * 4} {text} {rule * max(4, 74 - len(text))}"))
 
 
-def _what(step: Step) -> str:
+def _what(step: Step, manifest: Manifest) -> str:
+    """What was tried; before it, where it failed, why."""
     if step.number == 0:
         return "baseline"
     idea = " ".join(str(step.facts.get("idea", "")).split())
     action = str(step.facts.get("action", ""))
-    text = f"{action}: {idea}" if idea else action
-    if step.outcome.error:
-        text = f"{step.outcome.error.strip().splitlines()[-1]} | {text}"
-    return text if len(text) <= 110 else text[:107] + "..."
+    tried = f"{action}: {idea}" if action and idea else action or idea
+    return "; ".join(part for part in (_reason(step.outcome, manifest), tried) if part)
 
 
-def _print_tree(history: History) -> None:
-    from rich.text import Text
-    from rich.tree import Tree
-
-    nodes: dict[int, Tree] = {}
-    for step in history.steps:
-        mark = " *" if step is history.best else ""
-        shown = number(step.value(history.metric.name)) if step.outcome.ok else step.outcome.status
-        label = Text(f"{step.number or 'baseline'}  {shown}{mark}")
-        parent = nodes.get(step.parent) if step.parent is not None else None
-        nodes[step.number] = parent.add(label) if parent else Tree(label)
-    if nodes:
-        console().print(nodes[0])
+def _reason(outcome: Outcome, manifest: Manifest) -> str:
+    """Why a step is not valid, in a few words."""
+    if outcome.status == "violation":
+        enforced = {manifest.name_of(bound) for bound in manifest.constraint if bound.kind == "enforced"}
+        missed = [(name, -slack) for name, slack in outcome.slack.items() if name in enforced and slack < 0]
+        return "; ".join(f"misses {name} by {by:.2g}" for name, by in missed)
+    return outcome.error.strip().rpartition("\n")[2].strip()

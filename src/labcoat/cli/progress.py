@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from pathlib import Path
 from types import TracebackType
 
+from labcoat.cli.output import printable, short
 from labcoat.history import History
 from labcoat.journal import Event
 from labcoat.plan import Plan
@@ -23,14 +25,22 @@ class Progress:
         self.done = 0
         self.best: float | None = None
         self.best_step = 0
-        if (folder / RECORD).exists():
+        self.begun = (folder / RECORD).exists()
+        if self.begun:
             history = History(folder)
             self.done = len(history.trials)
             if history.best is not None:
                 self.best, self.best_step = history.best.value(self.metric.name), history.best.number
         self._earlier = self.done
         self._begin: float | None = None  # of the search: preparing takes its own time
+        self._named = False  # the metric, once above all lines
+        self._name_width = max(len("test/baseline"), len(f"step {plan.steps}/{plan.steps}"))
         self._bar = _bar(plan.steps, self.done) if sys.stderr.isatty() else None
+
+    @property
+    def reached(self) -> str:
+        """How far the search is."""
+        return f"after step {self.done}" if self.done else "before the first step"
 
     def report(self, text: str) -> None:
         """Say that something takes time."""
@@ -38,51 +48,63 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
-        if self._begin is None and event["kind"] in ("ask", "edit", "trial"):
+        kind = event["kind"]
+        if self._begin is None and kind in ("ask", "edit", "trial"):
             self._begin = time.monotonic() - event.get("seconds", 0.0)
-        if event["kind"] == "baseline" and event["state"] == "finished":
-            self._value(event, "baseline")
+        if event["state"] != "finished":
+            return
+        if kind == "baseline":
+            self._step(event, "baseline")
             if "warning" in event["result"]:
                 self._line(f"warning: {event['result']['warning']}")
-        elif event["kind"] == "trial" and event["state"] == "finished":
+        elif kind == "trial":
             self.done += 1
-            self._value(event, f"step {self.done}/{self.plan.steps}")
-        elif event["kind"] == "search" and event["state"] == "finished":
+            self._step(event, f"step {self.done}/{self.plan.steps}")
+        elif kind == "search":
             self._line("search finished")
-        elif event["kind"] in ("measure", "test") and event["state"] == "finished":
-            self._line(f"{event['key']:>14}  {event['result']['status']:<13} seed {event['request']['seed']}")
+        elif kind in ("measure", "test"):
+            self._value(event, _name(event["key"]), f"seed {event['request']['seed']}")
 
-    def _value(self, event: Event, what: str) -> None:
-        result = event["result"]
-        values = result["metrics"].get(self.metric.name, {}).get("values")
-        value = sum(values) / len(values) if values else None
+    def _step(self, event: Event, name: str) -> None:
+        value = self._mean(event)
         if (
             value is not None
-            and result["status"] == "ok"
+            and event["result"]["status"] == "ok"
             and (self.best is None or self.metric.better(value, self.best))
         ):
             self.best, self.best_step = value, self.done
-        shown = "" if value is None else f"{self.metric.name}={value:.6g}"
-        best = "" if self.best is None else f"best {self.best:.6g} (step {self.best_step})"
-        room = len(self.metric.name) + 11
-        took = f"{event['seconds']:6.2f} s  {self._eta()}"
-        self._line(f"{what:>14}  {result['status']:<13} {shown:<{room}} {best:<24} {took}")
+        best = "" if self.best is None else f"best {short(self.best)} (step {self.best_step})"
+        self._value(event, name, f"{best:<21}  {event['seconds']:5.2f} s  {self._eta()}")
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
+
+    def _value(self, event: Event, name: str, more: str) -> None:
+        if not self._named:
+            self._line(f"{self.metric.name} ({self.metric.direction} is better)")
+            self._named = True
+        value, status = self._mean(event), event["result"]["status"]
+        shown = "" if value is None else short(value)
+        self._line(f"{name:>{self._name_width}}  {status}{shown:>{20 - len(status)}}  {more}")
+
+    def _mean(self, event: Event) -> float | None:
+        values = event["result"]["metrics"].get(self.metric.name, {}).get("values")
+        return sum(values) / len(values) if values else None
 
     def _eta(self) -> str:
         fresh = self.done - self._earlier
         left = self.plan.steps - self.done
         if not fresh or not left or self._begin is None:
             return ""
-        seconds = round((time.monotonic() - self._begin) / fresh * left)
-        return f"ETA {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        minutes, seconds = divmod(round((time.monotonic() - self._begin) / fresh * left), 60)
+        return f"ETA {minutes // 60}:{minutes % 60:02}:{seconds:02}" if minutes >= 60 else f"ETA {minutes}:{seconds:02}"
 
     def _line(self, text: str) -> None:
+        text = printable(text).rstrip()
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
+            self._bar.console.print(text, markup=False, highlight=False, emoji=False)
         else:
-            print(text.rstrip(), file=sys.stderr, flush=True)
+            with contextlib.suppress(BrokenPipeError):  # `labcoat run ... 2>&1 | head`: nobody listens; the run goes on
+                print(text, file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:
         if self._bar is not None:
@@ -96,13 +118,22 @@ class Progress:
             self._bar.stop()
 
 
+def _name(key: str) -> str:
+    """What is measured after the search: ``confirm/0/2`` is the third seed of the best candidate."""
+    kind, _, rest = key.partition("/")
+    if kind == "confirm":
+        rank = rest.partition("/")[0]
+        return "confirm base" if rank == "baseline" else f"confirm #{int(rank) + 1}"
+    return f"retest #{int(key.rpartition('/')[2]) + 1}" if key.startswith("test/again/") else key
+
+
 def _bar(steps: int, done: int):  # type: ignore[no-untyped-def]
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     bar = Bar(
-        TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+        TextColumn("trials"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
         TimeRemainingColumn(), console=Console(stderr=True), transient=True,
     )  # fmt: skip
     bar.add_task("trials", total=steps, completed=done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from enum import StrEnum
@@ -25,7 +26,7 @@ def run(
     task: Annotated[str, typer.Argument(help="A task (`labcoat tasks` lists them) or the folder of one.")],
     strategy: Annotated[str, typer.Option(help="A strategy; `labcoat strategies` lists them.")] = "autoresearch",
     model: Annotated[str, typer.Option(help="A model, or one for each purpose: idea=A,edit=B.")] = "offline:mutate",
-    steps: Annotated[int, typer.Option(help="Budget: validation executions.")] = 100,
+    steps: Annotated[int, typer.Option(help="How many trials the strategy may spend.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
     param: Annotated[list[str] | None, typer.Option("-S", metavar="NAME=VALUE", help="A strategy's parameter.")] = None,
     confirm: Annotated[
@@ -60,32 +61,51 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
     from labcoat.cli.look import summary
     from labcoat.cli.progress import Progress
     from labcoat.history import History
-    from labcoat.running import changed_since, execute, is_finished
+    from labcoat.running import execute, is_finished
 
     folder = plan.folder(runs)
-    print(f"{plan.strategy.name} on {plan.task.id}, seed {plan.seed}: {folder}", file=sys.stderr)
-    for other, fields in changed_since(plan, runs):
-        print(
-            f"note: {other} was begun by the same command, but {' and '.join(fields)} changed since; this is a new run "
-            f"(to go on with that one, restore what its run.json records)",
-            file=sys.stderr,
-        )
+    _tell(f"{plan.strategy.name} on {plan.task.id}, seed {plan.seed}: {folder}")
     if is_finished(folder):
-        execute(plan, runs, lambda: make_bench(plan, sandbox, print), [])
-        print("already finished; nothing to do", file=sys.stderr)
+        execute(plan, runs, lambda: make_bench(plan, sandbox, _tell), [], sandbox)
+        _tell("already finished; nothing to do")
     else:
         with Progress(plan, folder) as progress:
+            if progress.begun:
+                progress.report(f"going on {progress.reached}")
+            elif earlier := _unfinished(plan, runs):
+                progress.report(earlier)
             before = signal.signal(signal.SIGTERM, _interrupt)
             try:
-                execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress])
+                execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress], sandbox)
             except KeyboardInterrupt:
-                progress.report(f"stopped after step {progress.done}; the same command goes on from here")
+                progress.report(f"stopped {progress.reached}; the same command goes on from here")
                 raise typer.Exit(130) from None
             finally:
                 signal.signal(signal.SIGTERM, before)
     history = History(folder)
     summary(history)
     return history
+
+
+def _tell(text: str) -> None:
+    from labcoat.cli.output import say
+
+    with contextlib.suppress(BrokenPipeError):  # `labcoat run ... 2>&1 | head`: nobody listens; the run goes on
+        say(text, sys.stderr, 2)
+
+
+def _unfinished(plan: Any, runs: Path) -> str:
+    """A sentence about the last run that the same command began and did not finish before something changed."""
+    from labcoat.running import changed_since, is_finished
+
+    try:
+        left = [(other, fields) for other, fields in changed_since(plan, runs) if not is_finished(other)]
+    except InputError:  # what is wrong with another run is no concern of this one
+        return ""
+    if not left:
+        return ""
+    other, fields = max(left, key=lambda found: found[0].stat().st_mtime)
+    return f"note: a new run, as {' and '.join(fields)} changed since the same command began {other}"
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -9,8 +9,8 @@ __all__ = ["Call", "Model", "ModelAway", "ModelRefuses", "Models", "Part", "Prom
 
 KNOWN = {
     "offline:mutate": "changes constants in the code; needs no key and no network",
-    "scripted:FILE": "answers with the lines of a file, for tests",
-    "replay:RUN": "answers what another run's model answered",
+    "scripted:FILE": "answers with the lines of a file: a JSON string or an object with `text` a line; for tests",
+    "replay:RUN": "answers what the model of the run in that folder answered",
 }
 
 
@@ -61,6 +61,19 @@ class Models:
                 raise InputError(f"--model {spec!r}: {part!r} is not PURPOSE=MODEL")
             named[purpose.strip()] = load(name.strip())
         return cls(named)
+
+    def check(self, purposes: list[str]) -> None:
+        """Check that every purpose has a model, and that nothing else is named.
+
+        Raises:
+            InputError: naming the purpose.
+        """
+        for purpose in purposes:
+            if purpose not in self.by_purpose and "*" not in self.by_purpose:
+                raise InputError(f"--model names no model for {purpose!r}; add {purpose}=MODEL or *=MODEL")
+        for purpose in self.by_purpose:
+            if purpose not in (*purposes, "*"):
+                raise InputError(f"--model: nothing is asked for {purpose!r}; known: {', '.join(purposes)}")
 
     def of(self, purpose: str) -> Model:
         """The model for a purpose.

@@ -8,6 +8,8 @@ from labcoat.journal import Journal
 from labcoat.models.chat import Call, ModelRefuses, Prompt, Reply
 from labcoat.tree import sha256
 
+EVENTS = "events.jsonl"
+
 
 class ReplayModel:
     """Answers from the journal of a run, by key; a prompt that differs from the recorded one is refused."""
@@ -15,13 +17,11 @@ class ReplayModel:
     constants_only = False
 
     def __init__(self, run: str) -> None:
-        """``run`` is the folder of a run."""
-        events = Path(run) / "events.jsonl"
-        if not events.is_file():
-            raise ModelRefuses(f"--model replay:{run}: no run there (no events.jsonl)")
+        """``run`` is the folder of a run, or one with a single run below it."""
+        folder = find(run)
         # What was recorded, and not where it lies, is part of a run's identity.
-        self.name = f"replay:{sha256(events.read_bytes())[:12]}"
-        self._journal = Journal(Path(run))
+        self.name = f"replay:{sha256((folder / EVENTS).read_bytes())[:12]}"
+        self._journal = Journal(folder)
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """The recorded reply."""
@@ -38,3 +38,21 @@ class ReplayModel:
             )
         reply = event["result"]["reply"]
         return Reply.from_json(reply | {"text": self._journal.blobs.text(reply["text"])})
+
+
+def find(run: str) -> Path:
+    """The run in the folder ``run``, or the only one below it.
+
+    Raises:
+        ModelRefuses: there is none, or several, which are named.
+    """
+    path = Path(run)
+    if (path / EVENTS).is_file():
+        return path
+    found = sorted(p.parent for p in path.glob(f"**/{EVENTS}")) if path.is_dir() else []
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ModelRefuses(f"--model replay:{run}: no run there (no {EVENTS})")
+    listed = "".join(f"\n  {p}" for p in found[:20]) + (f"\n  ... and {len(found) - 20} more" if found[20:] else "")
+    raise ModelRefuses(f"--model replay:{run}: {len(found)} runs there, name one of them:{listed}")

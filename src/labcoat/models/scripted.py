@@ -25,24 +25,29 @@ class ScriptedModel:
 
     @classmethod
     def read(cls, path: str) -> ScriptedModel:
-        """Read one reply a line: a JSON string, or an object with the fields of a Reply.
+        """Read one reply a line: a JSON string, or an object with ``text`` and any other fields of a Reply.
 
         Raises:
             InputError: naming the line that is wrong.
         """
         replies: list[str | Reply] = []
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
+            content = Path(path).read_bytes()
         except OSError as error:
             raise InputError(f"--model scripted:{path}: {error.strerror}") from None
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(content.splitlines(), 1):
             try:
                 value = json.loads(line)
-                replies.append(value if isinstance(value, str) else Reply.from_json(value))
+                reply = value if isinstance(value, str) else Reply.from_json(value)
+                if isinstance(reply, Reply) and not isinstance(reply.text, str):
+                    raise TypeError
+                replies.append(reply)
             except (ValueError, TypeError, AttributeError):
-                raise InputError(f"{path}:{number}: neither a JSON string nor a reply object") from None
+                raise InputError(
+                    f'{path}:{number}: a line is a JSON string, or an object like {{"text": "...", "finish": "stop"}}'
+                ) from None
         # Its content, and not where it lies, is part of a run's identity.
-        return cls(replies, name=f"scripted:{Path(path).name}@{sha256(Path(path).read_bytes())[:12]}")
+        return cls(replies, name=f"scripted:{Path(path).name}@{sha256(content)[:12]}")
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """The reply that the script has for this call."""
