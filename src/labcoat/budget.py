@@ -42,7 +42,7 @@ class Limits:
             InputError: naming the limit.
         """
         for name, value in self.to_json().items():
-            if not (math.isfinite(value) and value > 0):
+            if not 0 < value < math.inf:
                 raise InputError(f"limit on {name}: {value} is not a positive number")
 
     def to_json(self) -> dict[str, float]:

@@ -345,7 +345,9 @@ class Driver:
 
         def live() -> dict[str, Any]:
             outcome = self.bench.baseline(self.seed)
-            if not outcome.ok:  # not recorded: it is measured again when the run is resumed
+            if not outcome.ok:  # only noted: it is measured again when the run is resumed
+                why = {"status": outcome.status, "error": error_text(outcome)}
+                self.journal.note("baseline_failed", why, key=BASELINE)
                 raise CannotRunHere(
                     f"task {self.task.id}: its baseline fails here ({outcome.status}), nothing can be compared to it\n"
                     f"{error_text(outcome)}"

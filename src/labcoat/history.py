@@ -74,6 +74,7 @@ class History:
         if not found:
             raise InputError(f"{path}: no run there; `labcoat run` says where it puts one")
         listed = "".join(f"\n  {p}" for p in found[:20])
+        listed += f"\n  ... and {len(found) - 20} more" if len(found) > 20 else ""
         raise InputError(f"{path}: {len(found)} runs there, name one of them:{listed}")
 
     @property

@@ -198,6 +198,18 @@ def test_a_broken_baseline_stops_trials_and_is_not_kept(open_bench: OpenBench, b
     assert not bench._baseline_folder(0).exists()
 
 
+def test_an_output_on_which_two_scorers_fail_makes_that_trial_a_crash(
+    open_bench: OpenBench, bwrap: sandbox.Bubblewrap
+) -> None:
+    dies = "if float(outputs['prediction'].ravel()[0]) == 13.0: __import__('os')._exit(3)\n    p = outputs"
+    bench = open_bench(bwrap, scorer=SCORER.replace("p = outputs", dies, 1))
+    with bench.trial(candidate(VALUE % 13.0), 0) as (found, _):
+        assert (found.status, found.metrics) == ("crash", {})
+        assert found.error.startswith("the scorer failed on what this code left") and "exit code 3" in found.error
+    with bench.trial(candidate(VALUE % 2.0), 0) as (found, _):
+        assert found.ok
+
+
 def test_a_task_without_fit(open_bench: OpenBench, either: sandbox.Sandbox) -> None:
     start, _, rest = MANIFEST.partition("[[phase]]\n")
     manifest = start + "[[phase]]\n" + rest.partition("[[phase]]\n")[2]

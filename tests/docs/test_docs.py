@@ -123,6 +123,22 @@ def test_commands_that_are_not_run_are_commands(
         assert all(option in text for option in args if option.startswith("--")), line
 
 
+def test_commands_of_the_readme_work_in_order_after_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a simulated task: that is quick, and only the numbers differ."""
+    monkeypatch.chdir(tmp_path)
+    assert perform(["demo", "--task", "sim/ridge"], monkeypatch, capsys)[0] == 0
+    lines = [line for block in blocks(ROOT / "README.md") for line in block.text.splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    commands = [line for line in lines if line.startswith(".venv/bin/labcoat ")]
+    assert len(commands) > 3
+    for line in commands:
+        args = shlex.split(line.replace("fml/fairlearn-adult", "sim/ridge"), comments=True)[1:]
+        code, text = perform(args, monkeypatch, capsys)
+        assert code == 0, f"{line}\n{text}"
+
+
 @by_name
 def test_python_examples_hold(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -50,7 +50,9 @@ class SandboxedBench:
         manifest = self.task.manifest
         self.environment: Environment = environment.prepare(manifest.environment.requires, self._report)
         requires = manifest.score.requires
-        self.scoring: Environment = environment.prepare(requires, self._report, "score.requires") if requires else self.environment
+        self.scoring: Environment = self.environment
+        if requires:
+            self.scoring = environment.prepare(requires, self._report, "score.requires")
         self.dataset: Dataset = dataset.prepare(self.task, self.environment, self._scale, self._report)
         self._scratch = Scratch()
         self._open.callback(self._scratch.close)

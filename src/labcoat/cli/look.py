@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -83,7 +84,8 @@ def summary(history: History) -> None:
         )
     for step, outcomes in history.confirmed():
         what = "baseline" if step.number == 0 else f"step {step.number}"
-        print_line("confirm", f"{what}: {_list(outcomes, metric.name)}")
+        mean = f"mean {number(_mean_of(outcomes, metric.name))} of " if all(o.ok for o in outcomes) else ""
+        print_line("confirm", f"{what}: {mean}{_list(outcomes, metric.name)}")
     test, base_test = history.test_outcome(), history.test_outcome("test/baseline")
     if test and base_test and history.chosen:
         what = "the baseline" if history.chosen.number == 0 else f"step {history.chosen.number}"
@@ -116,6 +118,10 @@ def _baseline_failure(history: History) -> tuple[str, str] | None:
 
 def _mean(outcome: Outcome, metric: str) -> float | None:
     return outcome.metrics[metric].mean if metric in outcome.metrics else None
+
+
+def _mean_of(outcomes: list[Outcome], metric: str) -> float:
+    return fmean(outcome.metrics[metric].mean for outcome in outcomes)
 
 
 def _list(outcomes: list[Outcome], metric: str) -> str:
@@ -196,4 +202,6 @@ def _reason(outcome: Outcome, manifest: Manifest) -> str:
         enforced = {manifest.name_of(bound) for bound in manifest.constraint if bound.kind == "enforced"}
         missed = [(name, -slack) for name, slack in outcome.slack.items() if name in enforced and slack < 0]
         return "; ".join(f"misses {name} by {by:.2g}" for name, by in missed)
-    return outcome.error.strip().rpartition("\n")[2].strip()
+    first, *others = outcome.error.strip().splitlines() or [""]
+    # A traceback ends with what happened; whatever else we say begins with it.
+    return others[-1].strip() if others and first.endswith("ended with exit code 1") else first
