@@ -212,7 +212,7 @@ def main() -> None:
     print()
     shown = (name, constraint.metric)
     head("solution", "split", *shown, "slack", "status", "paired SE of the differences")
-    for folder in sorted(FOLDER.glob("solutions/*")):
+    for folder in sorted(FOLDER.glob("solutions/*/")):
         run = bench.run(task.baseline.put({EDITED: (folder / EDITED).read_bytes()}))
         for split, prediction in run.items():
             scores = bench.score(split, prediction)

@@ -131,7 +131,7 @@ def codes(task: Task) -> dict[str, Code]:
     """The baseline, the tuned constants and all solutions."""
     source = task.baseline.text(EDITED)
     tuned = {name: source.replace(*change).encode() for name, change in TUNED.items()}
-    known = {folder.name: (folder / EDITED).read_bytes() for folder in sorted(FOLDER.glob("solutions/*"))}
+    known = {folder.name: (folder / EDITED).read_bytes() for folder in sorted(FOLDER.glob("solutions/*/"))}
     return {"baseline": task.baseline} | {n: task.baseline.put({EDITED: f}) for n, f in (tuned | known).items()}
 
 

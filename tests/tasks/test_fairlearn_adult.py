@@ -24,7 +24,7 @@ from labcoat.bench.environment import Environment, outside, prepare
 from labcoat.task import Task
 
 FOLDER = Path(labcoat.__file__).parent / "tasks/fml/fairlearn-adult"
-SOLUTIONS = sorted(path.name for path in (FOLDER / "solutions").iterdir())
+SOLUTIONS = sorted(path.name for path in (FOLDER / "solutions").iterdir() if path.is_dir())
 
 
 def load(name: str) -> ModuleType:

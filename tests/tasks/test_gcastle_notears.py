@@ -23,7 +23,7 @@ from labcoat.bench.worker import SandboxedBench
 from labcoat.task import Task
 
 FOLDER = Path(labcoat.__file__).parent / "tasks/fml/gcastle-notears"
-SOLUTIONS = sorted(path.name for path in (FOLDER / "solutions").iterdir())
+SOLUTIONS = sorted(path.name for path in (FOLDER / "solutions").iterdir() if path.is_dir())
 SALT, OTHER = bytes(32), bytes(31) + b"1"
 ONE_THREAD = {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

@@ -16,6 +16,7 @@ from labcoat.bench.command import (
     Level,
     Limits,
     Sandbox,
+    available,
     completed,
     counted,
     group_for,
@@ -63,7 +64,9 @@ class Bubblewrap(Sandbox):
             "files": "allow-list",
             "network": "none",
             **counted(),
-            "calls": "seccomp filter" if seccomp.program(os.uname().machine) else "no filter for this machine",
+            "calls": "seccomp filter"
+            if seccomp.program(os.uname().machine, counted=True)
+            else "no filter for this machine",
             "tree": "own pid namespace, ended with all descendants, also when labcoat dies",
             "user": "unprivileged, dropped from root" if home.is_root() else "the user's own, in a user namespace",
         }
@@ -92,7 +95,7 @@ class Bubblewrap(Sandbox):
         return finished
 
     def _start(self, command: Command, stdout: Sink, stderr: Sink, stdin: bool, status: list[int]) -> Child:
-        filtered = seccomp.descriptor()
+        filtered = seccomp.descriptor(counted=available() is not None)
         handed = [*status, *([] if filtered is None else [filtered])]
         argv = [shutil.which("bwrap") or "bwrap"]
         argv += [part for fd in status for part in ("--json-status-fd", str(fd))]

@@ -11,6 +11,7 @@ import ctypes
 import os
 import selectors
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -90,6 +91,20 @@ def used(folders: Sequence[Path], enough: int) -> int:
                 if total > enough:
                     break
     return total
+
+
+def nameless(pids: set[int], folders: Sequence[Path]) -> int:
+    """Bytes on the disk of ``folders`` in files that have no name any more and that one of ``pids`` holds open."""
+    devices = {os.stat(folder).st_dev for folder in folders if folder.exists()}
+    found: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    state = entry.stat()
+                    if stat.S_ISREG(state.st_mode) and not state.st_nlink and state.st_dev in devices:
+                        found[state.st_ino] = state.st_blocks * 512
+    return sum(found.values())
 
 
 def proportional(pid: int) -> int:
@@ -255,13 +270,17 @@ class Child:
             memory = sum(map(proportional, pids))
             if memory > self._memory:
                 self.ended = "memory"
+        if self._group and self._group.out_of_memory:  # the kernel may have ended a child and left the others
+            self.ended = "memory"
         self.peak_memory = max(self.peak_memory, memory)
-        self._weigh()
+        self._weigh(pids)
 
-    def _weigh(self) -> None:
+    def _weigh(self, pids: set[int] | None = None) -> None:
         """Look at what it has written; once more at its end, so that the verdict does not hang on the moment."""
-        if self._watched and used(self._watched, self._disk) > self._disk:
-            self.ended = "disk"
+        if self._watched:
+            hidden = nameless(pids or set(), self._watched)
+            if hidden + used(self._watched, self._disk) > self._disk:
+                self.ended = "disk"
 
     def _join(self, group: Group) -> None:
         """Put the tree into its group. What it starts from then on is in by itself, so this ends after few rounds."""

@@ -2,6 +2,7 @@
 
 Denied with EPERM: steering other processes (the sandbox's own init among them), keyrings (they are in no namespace),
 and large parts of the kernel that a measurement never uses. Only families of sockets that a network namespace holds.
+Where no control group counts memory: also files in memory, which belong to no folder and no process.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ DENIED: dict[str, dict[str, int]] = {
         "shmget": 194, "shmctl": 195, "shmat": 196, "shmdt": 197,
     },
 }  # fmt: skip
+MEMORY_FILES = {
+    "x86_64": {"memfd_create": 319, "memfd_secret": 447},
+    "aarch64": {"memfd_create": 279, "memfd_secret": 447},
+}
 SOCKET = {"x86_64": 41, "aarch64": 198}
 FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 X32 = 0x40000000  # the second table of calls that x86_64 kernels may have
@@ -35,8 +40,13 @@ LOAD, JUMP_EQUAL, JUMP_AT_LEAST, RETURN = 0x20, 0x15, 0x35, 0x06
 ALLOW, KILL, DENY = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 
 
-def program(machine: str) -> bytes:
-    """The filter as classic BPF; empty where the machine's numbers are not known."""
+def program(machine: str, counted: bool) -> bytes:
+    """The filter as classic BPF; empty where the machine's numbers are not known.
+
+    Args:
+        machine: as ``os.uname().machine``.
+        counted: whether a control group counts all memory, so that files in memory are no way around a limit.
+    """
     if machine not in AUDIT:
         return b""
 
@@ -46,7 +56,8 @@ def program(machine: str) -> bytes:
     number, architecture, first_argument = 0, 4, 16  # offsets in struct seccomp_data
     lines = [code(LOAD, architecture), code(JUMP_EQUAL, AUDIT[machine], 1), code(RETURN, KILL), code(LOAD, number)]
     lines += [code(JUMP_AT_LEAST, X32, 0, 1), code(RETURN, DENY)]
-    for call in DENIED[machine].values():
+    denied = DENIED[machine] | ({} if counted else MEMORY_FILES[machine])
+    for call in denied.values():
         lines += [code(JUMP_EQUAL, call, 0, 1), code(RETURN, DENY)]
     lines += [code(JUMP_EQUAL, SOCKET[machine], 1), code(RETURN, ALLOW), code(LOAD, first_argument)]
     for family in FAMILIES.values():
@@ -54,9 +65,9 @@ def program(machine: str) -> bytes:
     return b"".join([*lines, code(RETURN, DENY)])
 
 
-def descriptor() -> int | None:
+def descriptor(counted: bool) -> int | None:
     """An open file with the filter for this machine, for the caller to close; None where there is none."""
-    filtered = program(os.uname().machine)
+    filtered = program(os.uname().machine, counted)
     if not filtered:
         return None
     handle = os.memfd_create("seccomp")

@@ -1,7 +1,8 @@
 """The command line: one file per command group, no logic.
 
 Exit codes: 0 done · 1 unforeseen · 2 bad input · 3 cannot run on this machine · 4 another process works on the run ·
-5 stopped before the end, resumable · 6 replay differs · 7 the strategy failed · 130 interrupted, resumable.
+5 stopped before the end, resumable · 6 replay differs, or a check is broken · 7 the strategy failed ·
+130 interrupted, resumable.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Annotated, TextIO
 import typer
 
 from labcoat import __version__
-from labcoat.cli import demo, lists, look, rerun, run
+from labcoat.cli import demo, lists, look, rerun, run, task
 from labcoat.cli.output import printable
 from labcoat.errors import CannotRunHere, LabcoatError
 
@@ -54,6 +55,7 @@ for command in (
     run.run, demo.demo, look.show, look.diff, look.log, rerun.replay, rerun.git, lists.tasks, lists.strategies,
 ):  # fmt: skip
     app.command()(command)
+app.add_typer(task.app, name="task")
 
 
 def main() -> None:

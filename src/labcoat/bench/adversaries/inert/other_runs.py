@@ -1,0 +1,13 @@
+"""Looks for run folders, journals and what labcoat keeps in its home."""
+
+from adversary import FOLDERS, files, found
+
+SANDBOX_ONLY = True
+
+NAMES = {"events.jsonl", "run.json", "outcome.json", "fingerprint", "score_server.py"}
+
+own = FOLDERS.get("artefact", "/artefact") + "/"  # where it may have left files of such names itself
+for path, _ in files():
+    _, _, name = path.rpartition("/")
+    if (name in NAMES or "/labcoat/" in path) and not path.startswith(own):
+        found(path)

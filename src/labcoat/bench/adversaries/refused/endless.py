@@ -1,0 +1,7 @@
+"""Never ends."""
+
+EXPECT = "timeout"
+SAYS = "ran longer than"
+
+while True:
+    pass
