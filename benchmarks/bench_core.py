@@ -22,9 +22,9 @@ labcoat.run(task="sim/valley", strategy="autoresearch", steps=100, runs=sys.argv
 """
 REPLAY = """
 import sys, time, labcoat
-from labcoat.replay import replay
+run = labcoat.open_run(sys.argv[1])
 begin = time.perf_counter()
-replay(labcoat.open_run(sys.argv[1]))
+labcoat.replay(run)
 print(time.perf_counter() - begin)
 """
 MODULES = """
