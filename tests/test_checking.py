@@ -22,7 +22,8 @@ from labcoat.bench import environment, home, sandbox
 from labcoat.bench.environment import Environment
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.bench.sandbox import probe
-from labcoat.checking import Adversary, Row, check, difference, gist, in_front, suite, unlike
+from labcoat.bench.suite import SUITE, Adversary, in_front, suite
+from labcoat.checking import Row, check, difference, gist, unlike
 from labcoat.cli.task import app
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.task import Task
@@ -324,7 +325,7 @@ def test_a_simulated_task_runs_no_code() -> None:
 def outside(name: str, env: dict[str, str], fds: tuple[int, ...] = ()) -> str:
     """What an adversary says where nothing holds it back: as an ordinary process of this machine."""
     setup: dict[str, Any] = {"phases": {"fit": ["-c", ".*"]}, "adversaries": [(name, some(name)[0].source, "")]}
-    text = (checking.SUITE / "adversary.py").read_text()
+    text = (SUITE / "adversary.py").read_text()
     code = f"exec({text!r}, {{'SETUP': {setup | {'alone': False}!r}}})"
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, pass_fds=fds, capture_output=True, text=True, check=True

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from labcoat.bench import Bench
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.budget import Limits
 from labcoat.history import History
@@ -16,7 +17,7 @@ from labcoat.models import Models
 from labcoat.plan import Confirm, Plan
 from labcoat.replaying import Verified
 from labcoat.replaying import replay as verify
-from labcoat.running import RunBench, changed_since, execute
+from labcoat.running import changed_since, execute
 from labcoat.task import Task
 
 Report = Callable[[str], None]
@@ -87,7 +88,7 @@ def export_git(run: History, to: str | os.PathLike[str] | None = None) -> Path:
     return export(run, None if to is None else Path(to))
 
 
-def make_bench(plan: Plan, sandbox: Literal["bwrap", "none"] | None, report: Report) -> RunBench:
+def make_bench(plan: Plan, sandbox: Literal["bwrap", "none"] | None, report: Report) -> Bench:
     """The bench that a plan's task needs.
 
     Raises:

@@ -11,12 +11,12 @@ import json
 import random
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from labcoat import editor
+from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
 from labcoat.budget import Budget
 from labcoat.embedding import embed
@@ -44,22 +44,6 @@ from labcoat.tree import Code, sha256
 BASELINE = "baseline"
 MOST_IDLE = 1000
 """Model calls between two trials."""
-
-
-class Bench(Protocol):
-    """What runs code: sandboxed for real tasks, a pure function for simulated ones."""
-
-    def baseline(self, seed: int) -> Outcome:
-        """Outcome of the untouched code on validation."""
-        ...
-
-    def trial(self, code: Code, seed: int) -> AbstractContextManager[tuple[Outcome, Path | None]]:
-        """Outcome of ``code`` on validation, and the folder of its artefact for as long as the context is open."""
-        ...
-
-    def test(self, artefact: Path | None, code: Code, seed: int) -> Outcome:
-        """Outcome of ``code`` on the hidden split, predicted from its kept artefact."""
-        ...
 
 
 class Keeper(Protocol):

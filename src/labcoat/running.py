@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome
 from labcoat.budget import Budget, LimitReached, Limits
-from labcoat.driver import BASELINE, Bench, Driver, lost_for
+from labcoat.driver import BASELINE, Driver, lost_for
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.journal import Journal, Observer
 from labcoat.kept import Kept
@@ -19,28 +20,8 @@ from labcoat.plan import Confirm, Plan
 from labcoat.record import compare_record, flat, read_record, write_record
 
 
-class RunBench(Bench, Protocol):
-    """A bench over the whole life of a run."""
-
-    def prepare(self) -> None:
-        """Make ready what is missing (environment, data)."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """What ran where and what was enforced, for run.json."""
-        ...
-
-    def baseline_test(self, seed: int) -> Outcome:
-        """Outcome of the untouched code on the hidden split."""
-        ...
-
-    def close(self) -> None:
-        """End what is still open."""
-        ...
-
-
 def execute(
-    plan: Plan, runs: Path, make_bench: Callable[[], RunBench], observers: list[Observer], sandbox: str | None = None
+    plan: Plan, runs: Path, make_bench: Callable[[], Bench], observers: list[Observer], sandbox: str | None = None
 ) -> Path:
     """Run ``plan`` to its end, or go on where it stopped; return its folder. A finished run returns at once.
 
@@ -79,7 +60,7 @@ def execute(
     return folder
 
 
-def stages(plan: Plan, journal: Journal, bench: RunBench, kept: Kept, *, verify: bool = False) -> None:
+def stages(plan: Plan, journal: Journal, bench: Bench, kept: Kept, *, verify: bool = False) -> None:
     """Search, confirm, test: everything of a run that the journal records as an effect."""
     task = plan.task
     journal.perform("begin", "begin", {"task": task.hash}, lambda: {"code": pack_code(task.baseline, journal.blobs)})
@@ -96,7 +77,7 @@ def stages(plan: Plan, journal: Journal, bench: RunBench, kept: Kept, *, verify:
     journal.perform("end", "end", {}, lambda: None)
 
 
-def confirm(driver: Driver, bench: RunBench, journal: Journal, how: Confirm) -> Trial:
+def confirm(driver: Driver, bench: Bench, journal: Journal, how: Confirm) -> Trial:
     """Choose what is tested: the best candidate by its mean over further training seeds.
 
     The value that made a candidate one of the best is left out of its mean, as it was selected for being good. A
@@ -129,7 +110,7 @@ def confirm(driver: Driver, bench: RunBench, journal: Journal, how: Confirm) -> 
     return chosen
 
 
-def measure(driver: Driver, bench: RunBench, journal: Journal, key: str, trial: Trial, seed: int) -> Outcome:
+def measure(driver: Driver, bench: Bench, journal: Journal, key: str, trial: Trial, seed: int) -> Outcome:
     """One further validation of a trial's code, with another training seed."""
 
     def live() -> Any:
@@ -142,7 +123,7 @@ def measure(driver: Driver, bench: RunBench, journal: Journal, key: str, trial: 
     return unpack_outcome(journal.perform(key, "measure", request, live, lost=lost_for(seed, journal)), journal.blobs)
 
 
-def test(driver: Driver, chosen: Trial, bench: RunBench, journal: Journal, kept: Kept) -> None:
+def test(driver: Driver, chosen: Trial, bench: Bench, journal: Journal, kept: Kept) -> None:
     """Measure the chosen code once on the hidden split, beside the baseline. A recorded score is final."""
     seed = driver.seed
     base_request = {"trial": BASELINE, "code": driver.task.baseline.sha, "seed": seed}
@@ -167,7 +148,7 @@ def test(driver: Driver, chosen: Trial, bench: RunBench, journal: Journal, kept:
     kept.only([validated])
 
 
-def retest(driver: Driver, chosen: Trial, bench: RunBench, journal: Journal, times: int) -> None:
+def retest(driver: Driver, chosen: Trial, bench: Bench, journal: Journal, times: int) -> None:
     """Train the chosen code again with other seeds, and measure each on the hidden split."""
     for number in range(times):
         seed = driver.derive("retest", number) % 2**31

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from labcoat.checking import suite
+from labcoat.bench.suite import suite
 from tests.docs.test_docs import DOCS, ROOT, names_of_tests
 
 PAGE = (DOCS / "threat-model.md").read_text(encoding="utf-8")

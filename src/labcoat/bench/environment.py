@@ -63,10 +63,10 @@ class Environment:
 
     def variables(self, path: Callable[[Bind], str]) -> dict[str, str]:
         """Variables without which the interpreter does not start."""
-        return {"LD_LIBRARY_PATH": path(self.library)} if self.library else {}
+        return {"LD_LIBRARY_PATH": path(self.shared_objects)} if self.shared_objects else {}
 
     @cached_property
-    def library(self) -> Bind | None:
+    def shared_objects(self) -> Bind | None:
         """Where the interpreter's own shared library lies, if it has one outside the system's places."""
         base = (self.folder / "python").resolve()
         shared = base != Path("/usr") and any((base / "lib").glob("libpython*.so*"))
