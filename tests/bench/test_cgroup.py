@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ LIMITS = Limits(timeout=15, memory_mb=200, processes=20, disk_mb=2)
 def test_version_1_is_found_by_its_two_hierarchies(tmp_path: Path) -> None:
     for controller in ("memory", "pids"):
         (tmp_path / controller / "job").mkdir(parents=True)
-    found = cgroup.find(tmp_path, "8:pids:/job\n4:memory:/job\n0::/\n")
+    found = cgroup.find(tmp_path, "8:pids:/job\n4:memory:/job\n0::/\n", Path.is_dir)
     assert found == Hierarchy(1, tmp_path / "memory/job", tmp_path / "pids/job")
 
 
@@ -38,7 +39,7 @@ def test_version_2_is_the_nearest_group_that_hands_both_controllers_down(
         (tmp_path, ""),
     ):
         (folder / "cgroup.subtree_control").write_text(text)
-    found = cgroup.find(tmp_path, "0::/user/slice/app\n")
+    found = cgroup.find(tmp_path, "0::/user/slice/app\n", Path.is_dir)
     assert found == Hierarchy(2, tmp_path / expected, tmp_path / expected)
 
 
@@ -86,6 +87,28 @@ def test_memory_that_belongs_to_no_process_counts(
     assert "kept" not in done.stdout
     # The kernel ends it, or refuses: a full tmpfs is an error, and so are too many open files.
     assert done.ended == "memory" or "OSError" in done.stderr, done
+
+
+def test_a_hierarchy_that_takes_no_process_is_none(tmp_path: Path) -> None:
+    for controller in ("memory", "pids"):
+        (tmp_path / controller).mkdir()
+    (tmp_path / "memory" / f"labcoat-{os.getpid()}-probe").write_text("in the way")
+    assert cgroup.find(tmp_path, "8:pids:/\n4:memory:/\n") is None
+
+
+@needs_group
+def test_groups_of_killed_controllers_are_swept() -> None:
+    place = available()
+    assert place is not None
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = cgroup.Group(place, 1 << 20, 5)
+    gone = place.pids / f"labcoat-{dead.pid}-0"
+    gone.mkdir()
+    cgroup.sweep(place)
+    assert not gone.exists()
+    assert [p.name for p in place.pids.iterdir() if p.name.startswith(f"labcoat-{os.getpid()}-")]  # ours stays
+    left.close()
 
 
 @needs_group

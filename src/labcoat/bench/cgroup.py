@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,47 +28,82 @@ class Hierarchy:
     pids: Path
 
 
-def find(root: Path = ROOT, membership: str | None = None) -> Hierarchy | None:
+def find(
+    root: Path = ROOT, membership: str | None = None, works: Callable[[Path], bool] | None = None
+) -> Hierarchy | None:
     """The hierarchy in which this process can make groups with both controllers, if there is one.
 
     Args:
         root: where the cgroup file systems are mounted.
         membership: content of ``/proc/self/cgroup``.
+        works: whether groups below a folder can be used; by default it is tried with a process of ours.
     """
-    lines = (membership if membership is not None else Path("/proc/self/cgroup").read_text()).splitlines()
+    works = works or usable
+    try:
+        lines = (membership if membership is not None else Path("/proc/self/cgroup").read_text()).splitlines()
+    except OSError:
+        return None
     paths: dict[str, str] = {}
     for _, names, path in (line.split(":", 2) for line in lines):
         paths |= dict.fromkeys(names.split(","), path.lstrip("/"))
     with contextlib.suppress(OSError):
         if (root / "cgroup.controllers").exists():
-            return _unified(root, paths.get("", ""))
+            return _unified(root, paths.get("", ""), works)
         if {"memory", "pids"} <= set(paths):
             found = Hierarchy(1, root / "memory" / paths["memory"], root / "pids" / paths["pids"])
-            if _can_make(found.memory) and _can_make(found.pids):
+            if works(found.memory) and works(found.pids):
                 return found
     return None
 
 
-def _unified(root: Path, path: str) -> Hierarchy | None:
+def _unified(root: Path, path: str, works: Callable[[Path], bool]) -> Hierarchy | None:
     """Version 2: the nearest group, ours or above it, that hands both controllers to its children."""
     place = root / path
     for folder in [place, *place.parents]:
-        if {"memory", "pids"} <= set((folder / "cgroup.subtree_control").read_text().split()) and _can_make(folder):
+        if {"memory", "pids"} <= set((folder / "cgroup.subtree_control").read_text().split()) and works(folder):
             return Hierarchy(2, folder, folder)
         if folder == root:
             return None
     return None
 
 
-def _can_make(folder: Path) -> bool:
-    """Whether a group can really be made below ``folder``."""
+def usable(folder: Path) -> bool:
+    """Whether a group can be made below ``folder`` and a process of ours moved into it: done once, for real."""
     trial = folder / f"labcoat-{os.getpid()}-probe"
     try:
         trial.mkdir()
-        trial.rmdir()
     except OSError:
         return False
-    return True
+    try:
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as child:
+            (trial / "cgroup.procs").write_text(str(child.pid))
+        return True
+    except OSError:
+        return False
+    finally:
+        discard(trial)
+
+
+def discard(group: Path) -> None:
+    """Remove an empty group; a few tries, as the kernel lets go of its last process a little later."""
+    for _ in range(50):
+        try:
+            group.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.002)
+
+
+def sweep(hierarchy: Hierarchy) -> None:
+    """Remove the groups that killed processes of ours have left; one that is not empty stays."""
+    for folder in {hierarchy.memory, hierarchy.pids}:
+        for group in folder.glob("labcoat-*-*"):
+            owner = group.name.split("-")[1]
+            if owner.isdecimal() and not Path("/proc", owner).exists():
+                with contextlib.suppress(OSError):
+                    group.rmdir()
 
 
 class Group:
@@ -110,13 +147,6 @@ class Group:
         return False
 
     def close(self) -> None:
-        """Remove the group, which must be empty; a few tries, as the kernel lets go a little later."""
+        """Remove the group, which must be empty."""
         for folder in self._folders:
-            for _ in range(50):
-                try:
-                    folder.rmdir()
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:
-                    time.sleep(0.002)
+            discard(folder)

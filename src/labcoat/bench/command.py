@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from labcoat.bench import home
-from labcoat.bench.cgroup import Group, Hierarchy, find
+from labcoat.bench.cgroup import Group, Hierarchy, find, sweep
 from labcoat.bench.process import Child, Finished
 from labcoat.bench.streams import HeadTail, Sink
 
@@ -129,7 +129,10 @@ def group_for(limits: Limits) -> Group | None:
 @cache
 def available() -> Hierarchy | None:
     """Where control groups can be made on this machine."""
-    return find()
+    hierarchy = find()
+    if hierarchy:
+        sweep(hierarchy)
+    return hierarchy
 
 
 def counted() -> dict[str, str]:
