@@ -153,7 +153,7 @@ def test_unknown_steps_are_named(runs: Path) -> None:
     assert "it has steps 0 (the baseline) to 15, or `best`" in labcoat("diff", runs, 99, check=2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stopped_by_a_signal_the_same_command_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     command = [*CLI, "run", "sim/valley", "--steps", "3000", "--runs", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:

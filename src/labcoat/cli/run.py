@@ -56,7 +56,7 @@ def run(
 
 
 def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
-    """Run with live progress; print where it lies and how it ended. Ctrl-C and SIGTERM stop it cleanly."""
+    """Run with live progress; print where it lies and how it ended. Ctrl-C, SIGTERM and SIGHUP stop it cleanly."""
     from labcoat.api import make_bench
     from labcoat.cli.look import summary
     from labcoat.cli.progress import Progress
@@ -74,14 +74,15 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
                 progress.report(f"going on {progress.reached}")
             elif earlier := _unfinished(plan, runs):
                 progress.report(earlier)
-            before = signal.signal(signal.SIGTERM, _interrupt)
+            before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
             try:
                 execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress], sandbox)
             except KeyboardInterrupt:
                 progress.report(f"stopped {progress.reached}; the same command goes on from here")
                 raise typer.Exit(130) from None
             finally:
-                signal.signal(signal.SIGTERM, before)
+                for number, handler in before.items():
+                    signal.signal(number, handler)
     history = History(folder)
     summary(history)
     return history
