@@ -397,3 +397,17 @@ def test_help_is_quick_enough_to_be_used() -> None:
     begin = time.monotonic()
     assert "replay" in labcoat("--help")
     assert time.monotonic() - begin < 5  # benchmarks/ measures it; this only catches an accident
+
+
+def test_under_nohup_a_hang_up_is_ignored(tmp_path: Path) -> None:
+    command = [*CLI, "run", "sim/valley", "--steps", "300", "--runs", str(tmp_path)]
+    with subprocess.Popen(
+        ["nohup", *command], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stderr
+        for line in first.stderr:
+            if "step 5/" in line:
+                break
+        first.send_signal(signal.SIGHUP)
+        first.communicate(timeout=60)
+        assert first.returncode == 0

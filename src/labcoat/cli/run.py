@@ -74,7 +74,9 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
                 progress.report(f"going on {progress.reached}")
             elif earlier := _unfinished(plan, runs):
                 progress.report(earlier)
-            before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+            # Under `nohup` a hang-up is ignored, and stays so.
+            heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+            before = {number: signal.signal(number, _interrupt) for number in heard}
             try:
                 execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress], sandbox)
             except KeyboardInterrupt:
