@@ -17,7 +17,7 @@ from labcoat.models import Models
 from labcoat.plan import Confirm, Plan
 from labcoat.replaying import Verified
 from labcoat.replaying import replay as verify
-from labcoat.running import changed_since, execute
+from labcoat.running import execute, unfinished_before
 from labcoat.task import Task
 
 Report = Callable[[str], None]
@@ -66,8 +66,8 @@ def run(
         task=task, strategy=strategy, params=params, model=model, steps=steps, seed=seed, confirm=Confirm(*confirm),
         retest=retest, limits=limits,
     )  # fmt: skip
-    for folder, fields in changed_since(plan, Path(runs)):
-        report(f"{folder} was begun like this before {' and '.join(fields)} changed; this is a new run")
+    if earlier := unfinished_before(plan, Path(runs)):
+        report(earlier)
     return History(execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or [], sandbox))
 
 

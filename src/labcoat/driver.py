@@ -12,8 +12,7 @@ import random
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from labcoat import editor
 from labcoat.bench import Bench
@@ -22,6 +21,7 @@ from labcoat.budget import Budget
 from labcoat.embedding import embed
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
 from labcoat.journal import Journal
+from labcoat.kept import Kept
 from labcoat.lab import (
     AskRequest,
     Brief,
@@ -44,18 +44,6 @@ from labcoat.tree import Code, sha256
 BASELINE = "baseline"
 MOST_IDLE = 1000
 """Model calls between two trials."""
-
-
-class Keeper(Protocol):
-    """Where artefacts of the best trials are kept."""
-
-    def store(self, outcome: Outcome, folder: Path | None) -> None:
-        """Keep an artefact (before its trial's event is written)."""
-        ...
-
-    def only(self, outcomes: list[Outcome]) -> None:
-        """Remove all others (after the event is written)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -96,7 +84,7 @@ class Driver:
     """Runs one search. Everything that it does is a function of the journal and of what goes live."""
 
     def __init__(
-        self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, keeper: Keeper,
+        self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, kept: Kept,
         budget: Budget, steps: int, seed: int, leaders: int = 1, verify: bool = False,
     ) -> None:  # fmt: skip
         """Wire the parts together; :meth:`search` runs.
@@ -108,7 +96,7 @@ class Driver:
         self.bench = bench
         self.models = models
         self.journal = journal
-        self.keeper = keeper
+        self.kept = kept
         self.budget = budget
         self.steps = steps
         self.seed = seed
@@ -266,7 +254,7 @@ class Driver:
             with self.bench.trial(edit.code, self.seed) as (outcome, artefact):
                 seen = self._seen(key, edit.code, outcome, edit.base, facts)
                 if self._ranked(seen, outcome) != self.leaders:
-                    self.keeper.store(outcome, artefact)
+                    self.kept.store(outcome, artefact)
                 return pack_outcome(outcome, self.journal.blobs)
 
         request_json = {
@@ -283,7 +271,7 @@ class Driver:
         if with_it != self.leaders:
             self.leaders = with_it
             if fresh:  # what is replayed was superseded long ago, and its artefact is gone
-                self.keeper.only([leader.outcome for leader in self.leaders])
+                self.kept.only([leader.outcome for leader in self.leaders])
         return trial
 
     def _ranked(self, trial: Trial, outcome: Outcome) -> list[Leader]:

@@ -17,7 +17,7 @@ from labcoat.kept import Kept
 from labcoat.lab import Trial
 from labcoat.packing import pack_code, pack_outcome, unpack_outcome
 from labcoat.plan import Confirm, Plan
-from labcoat.record import compare_record, flat, read_record, write_record
+from labcoat.record import RECORD, compare_record, flat, read_record, write_record
 
 
 def execute(
@@ -65,7 +65,7 @@ def stages(plan: Plan, journal: Journal, bench: Bench, kept: Kept, *, verify: bo
     task = plan.task
     journal.perform("begin", "begin", {"task": task.hash}, lambda: {"code": pack_code(task.baseline, journal.blobs)})
     driver = Driver(
-        task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, keeper=kept,
+        task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, kept=kept,
         budget=Budget(plan.limits), steps=plan.steps, seed=plan.seed, leaders=plan.confirm.best, verify=verify,
     )  # fmt: skip
     reason = driver.search(plan.params)
@@ -178,6 +178,23 @@ def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
         if fields and set(fields) <= {"strategy.source", "task.hash", "task.version"}:
             found.append((record.parent, fields))
     return found
+
+
+def unfinished_before(plan: Plan, runs: Path) -> str:
+    """A sentence about the last run that was begun like this one and not finished before something changed.
+
+    Nothing where this run has begun itself, or where there is none.
+    """
+    if (plan.folder(runs) / RECORD).exists():
+        return ""
+    try:
+        left = [(other, fields) for other, fields in changed_since(plan, runs) if not is_finished(other)]
+    except InputError:  # what is wrong with another run is no concern of this one
+        return ""
+    if not left:
+        return ""
+    other, fields = max(left, key=lambda found: found[0].stat().st_mtime)
+    return f"note: a new run, as {' and '.join(fields)} changed since the same command began {other}"
 
 
 def is_finished(folder: Path) -> bool:

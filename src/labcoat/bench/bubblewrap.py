@@ -17,11 +17,10 @@ from labcoat.bench.command import (
     Limits,
     Sandbox,
     available,
+    child_of,
     completed,
     counted,
-    group_for,
     limited,
-    user_of,
     variables,
 )
 from labcoat.bench.process import Child, Finished
@@ -103,19 +102,7 @@ class Bubblewrap(Sandbox):
         argv += arguments(self._binds([*command.program, *command.binds]), command.cwd, command.env, command.limits)
         argv += [*limited(command.limits, nproc=True), *command.argv]
         try:
-            return Child(
-                argv,
-                env={},
-                memory_mb=command.limits.memory_mb,
-                group=group_for(command.limits),
-                watched=[bind.host for bind in command.binds if bind.writable],
-                disk_mb=command.limits.disk_mb,
-                user=user_of(command.role),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                pass_fds=handed,
-            )
+            return child_of(command, argv, env={}, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed)
         finally:
             if filtered is not None:
                 os.close(filtered)

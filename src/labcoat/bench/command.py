@@ -146,6 +146,27 @@ def counted() -> dict[str, str]:
     }
 
 
+def child_of(
+    command: Command, argv: Sequence[str], *, env: Mapping[str, str], stdin: bool, stdout: Sink, stderr: Sink,
+    cwd: str | Path = "/", pass_fds: Sequence[int] = (),
+) -> Child:  # fmt: skip
+    """Start ``argv`` within the limits of ``command``, as the user of its role."""
+    return Child(
+        argv,
+        env=env,
+        cwd=cwd,
+        memory_mb=command.limits.memory_mb,
+        group=group_for(command.limits),
+        watched=[bind.host for bind in command.binds if bind.writable],
+        disk_mb=command.limits.disk_mb,
+        user=user_of(command.role),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=pass_fds,
+    )
+
+
 def user_of(role: Role) -> int | None:
     """The user to become; None when we are an ordinary user already."""
     return USERS[role] if home.is_root() else None

@@ -69,6 +69,10 @@ class Outcome:
         """Whether the trial counts as a valid measurement."""
         return self.status == "ok"
 
+    def mean(self, metric: str) -> float | None:
+        """A metric's mean over problems, None where it was not measured."""
+        return self.metrics[metric].mean if metric in self.metrics else None
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for the journal."""
         return asdict(self)

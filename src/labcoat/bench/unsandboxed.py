@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from labcoat.bench import home, scratch
-from labcoat.bench.command import Bind, Command, Level, Sandbox, completed, counted, group_for, limited, user_of
+from labcoat.bench.command import Bind, Command, Level, Sandbox, child_of, completed, counted, limited, user_of
 from labcoat.bench.process import Child, Finished
 from labcoat.bench.streams import HeadTail, Sink
 from labcoat.errors import CannotRunHere
@@ -50,19 +50,9 @@ class Unsandboxed(Sandbox):
         for folder, stamp in self._shared.items():
             if not stamp.exists():
                 raise CannotRunHere(f"{folder}: changed by an earlier command; start again, and it is built anew")
-        return Child(
-            [*limited(command.limits, nproc=False), *command.argv],
-            env=command.env,
-            cwd=next((bind.host for bind in command.binds if bind.inside == command.cwd), Path(command.cwd)),
-            memory_mb=command.limits.memory_mb,
-            group=group_for(command.limits),
-            watched=[bind.host for bind in command.binds if bind.writable],
-            disk_mb=command.limits.disk_mb,
-            user=user_of(command.role),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-        )
+        argv = [*limited(command.limits, nproc=False), *command.argv]
+        cwd = next((bind.host for bind in command.binds if bind.inside == command.cwd), Path(command.cwd))
+        return child_of(command, argv, env=command.env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
 
     def run(self, command: Command) -> Finished:
         """Run ``command``, check that what it may only read is unchanged, and show the fixed paths in its streams.

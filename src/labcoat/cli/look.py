@@ -91,8 +91,8 @@ def summary(history: History) -> None:
         what = "the baseline" if history.chosen.number == 0 else f"step {history.chosen.number}"
         print_line(
             "test",
-            f"{metric.name}: baseline {number(_mean(base_test, metric.name))}, "
-            f"{what} {number(_mean(test, metric.name))} ({test.status})",
+            f"{metric.name}: baseline {number(base_test.mean(metric.name))}, "
+            f"{what} {number(test.mean(metric.name))} ({test.status})",
         )
         if not test.ok:
             print(printable(test.error))
@@ -116,16 +116,12 @@ def _baseline_failure(history: History) -> tuple[str, str] | None:
     return (notes[-1]["status"], notes[-1]["error"]) if notes else None
 
 
-def _mean(outcome: Outcome, metric: str) -> float | None:
-    return outcome.metrics[metric].mean if metric in outcome.metrics else None
-
-
 def _mean_of(outcomes: list[Outcome], metric: str) -> float:
     return fmean(outcome.metrics[metric].mean for outcome in outcomes)
 
 
 def _list(outcomes: list[Outcome], metric: str) -> str:
-    shown = [f"{number(_mean(o, metric))} (seed {o.seed}{'' if o.ok else ', ' + o.status})" for o in outcomes]
+    shown = [f"{number(o.mean(metric))} (seed {o.seed}{'' if o.ok else ', ' + o.status})" for o in outcomes]
     return ", ".join(shown)
 
 

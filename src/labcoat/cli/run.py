@@ -61,7 +61,7 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
     from labcoat.cli.look import summary
     from labcoat.cli.progress import Progress
     from labcoat.history import History
-    from labcoat.running import execute, is_finished
+    from labcoat.running import execute, is_finished, unfinished_before
 
     folder = plan.folder(runs)
     _tell(f"{plan.strategy.name} on {plan.task.id}, seed {plan.seed}: {folder}")
@@ -72,7 +72,7 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
         with Progress(plan, folder) as progress:
             if progress.begun:
                 progress.report(f"going on {progress.reached}")
-            elif earlier := _unfinished(plan, runs):
+            elif earlier := unfinished_before(plan, runs):
                 progress.report(earlier)
             # Under `nohup` a hang-up is ignored, and stays so.
             heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
@@ -95,20 +95,6 @@ def _tell(text: str) -> None:
 
     with contextlib.suppress(BrokenPipeError):  # `labcoat run ... 2>&1 | head`: nobody listens; the run goes on
         say(text, sys.stderr, 2)
-
-
-def _unfinished(plan: Any, runs: Path) -> str:
-    """A sentence about the last run that the same command began and did not finish before something changed."""
-    from labcoat.running import changed_since, is_finished
-
-    try:
-        left = [(other, fields) for other, fields in changed_since(plan, runs) if not is_finished(other)]
-    except InputError:  # what is wrong with another run is no concern of this one
-        return ""
-    if not left:
-        return ""
-    other, fields = max(left, key=lambda found: found[0].stat().st_mtime)
-    return f"note: a new run, as {' and '.join(fields)} changed since the same command began {other}"
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
