@@ -138,9 +138,7 @@ def test_the_record_says_what_ran(simulate: Simulate) -> None:
     history = simulate("autoresearch", steps=1)
     record = json.loads((history.folder / "run.json").read_text())
     assert record["labcoat"] == labcoat.__version__
-    assert record["spec"]["strategy"]["params"] == {
-        "attempts": 3, "debug_from": "crashed", "history_tokens": 6000,
-    }  # fmt: skip
+    assert record["spec"]["strategy"]["params"] == {"attempts": 3, "debug_from": "crashed"}
     assert "async def search" in record["strategy_source"]["autoresearch.py"]
     assert set(record["prompts"]) == {"autoresearch.idea.md", "autoresearch.debug.md", "edit.md"}
 

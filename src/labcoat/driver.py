@@ -10,7 +10,7 @@ import contextlib
 import json
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ from labcoat.lab import (
     Trial,
     TrialRequest,
 )
-from labcoat.models import Call, Models, Prompt, Reply
+from labcoat.models import ROOM, Call, Models, Prompt, Reply
 from labcoat.packing import pack_changes, pack_outcome, unpack_changes, unpack_outcome
 from labcoat.task import Task
 from labcoat.tree import Code, sha256
@@ -85,11 +85,12 @@ class Driver:
 
     def __init__(
         self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, kept: Kept,
-        budget: Budget, steps: int, seed: int, leaders: int = 1, verify: bool = False,
+        budget: Budget, steps: int, seed: int, leaders: int = 1, rooms: Mapping[str, int], verify: bool = False,
     ) -> None:  # fmt: skip
         """Wire the parts together; :meth:`search` runs.
 
-        The artefacts of the best ``leaders`` trials are kept. ``verify`` also applies every recorded reply again.
+        The artefacts of the best ``leaders`` trials are kept. ``rooms`` says how many tokens a prompt of each purpose
+        may have. ``verify`` also applies every recorded reply again.
         """
         self.task = task
         self.strategy = strategy
@@ -101,6 +102,7 @@ class Driver:
         self.steps = steps
         self.seed = seed
         self.most_leaders = leaders
+        self.rooms = rooms
         self.verify = verify
         self.calls = 0
         self.idle = 0
@@ -194,11 +196,12 @@ class Driver:
     # --- the effects ----------------------------------------------------------------------------------------------
 
     def _ask(self, key: str, request: AskRequest) -> Reply:
+        prompt = request.prompt.packed(self.rooms.get(request.purpose, ROOM))
         result = self._perform_effect(
             key,
             "ask",
-            self._chat_request(request.purpose, request.prompt) | {"schema": request.schema},
-            lambda: {"reply": self._chat(key, request.purpose, request.prompt, request.schema)},
+            self._chat_request(request.purpose, prompt) | {"schema": request.schema},
+            lambda: {"reply": self._chat(key, request.purpose, prompt, request.schema)},
         )
         return self._charged_reply(result)
 

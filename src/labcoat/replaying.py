@@ -41,6 +41,9 @@ class _Recorded:
     def __init__(self, name: str = "") -> None:
         self.name = name
 
+    def room(self, purpose: str) -> Never:
+        self._never()
+
     def chat(self, prompt: Prompt, call: Call) -> Never:
         self._never()
 

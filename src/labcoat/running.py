@@ -63,10 +63,18 @@ def execute(
 def stages(plan: Plan, journal: Journal, bench: Bench, kept: Kept, *, verify: bool = False) -> None:
     """Search, confirm, test: everything of a run that the journal records as an effect."""
     task = plan.task
-    journal.perform("begin", "begin", {"task": task.hash}, lambda: {"code": pack_code(task.baseline, journal.blobs)})
+    purposes = ["edit", *plan.strategy.purposes]
+    begun = journal.perform(
+        "begin", "begin", {"task": task.hash},
+        lambda: {
+            "code": pack_code(task.baseline, journal.blobs),
+            "rooms": {purpose: plan.models.of(purpose).room(purpose) for purpose in purposes},
+        },
+    )  # fmt: skip
     driver = Driver(
         task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, kept=kept,
-        budget=Budget(plan.limits), steps=plan.steps, seed=plan.seed, leaders=plan.confirm.best, verify=verify,
+        budget=Budget(plan.limits), steps=plan.steps, seed=plan.seed, leaders=plan.confirm.best,
+        rooms=begun.get("rooms", {}), verify=verify,
     )  # fmt: skip
     reason = driver.search(plan.params)
     request = {"reason": reason, "best": driver.best.key, "trials": len(driver.trials)}

@@ -27,6 +27,31 @@ def test_a_file_with_a_fence_gets_a_longer_fence() -> None:
     assert Part("file", "````\ncode\n````", "README.md").render().splitlines()[1] == "`````"
 
 
+def test_a_memory_loses_its_oldest_items_first_and_says_so() -> None:
+    memory = Part("history", "Ideas so far:", items=tuple(f"idea number {n}" for n in range(1, 501)))
+    prompt = Prompt.of([Part("task", "do"), memory]).packed(100)
+    lines = prompt.get("history").splitlines()
+    assert lines[0] == "Ideas so far:"
+    assert lines[1] == f"({500 - len(lines[2:])} earlier left out)"
+    assert lines[2:] == [f"idea number {n}" for n in range(501 - len(lines[2:]), 501)]
+    assert 90 <= prompt.tokens <= 100
+    assert len(prompt.parts) == 2
+
+
+def test_of_two_memories_the_one_that_takes_most_is_cut() -> None:
+    long, short = Part("a", "long:", items=("x" * 300,) * 10), Part("b", "short:", items=("y" * 30,) * 3)
+    prompt = Prompt.of([long, short]).packed(600)
+    assert prompt.get("a").count("x" * 300) == 5
+    assert prompt.get("b") == "\n".join(["short:", *["y" * 30] * 3])
+
+
+def test_a_prompt_with_room_is_whole_and_one_without_items_is_left_as_it_is() -> None:
+    whole = Prompt.of([Part("history", "head", items=("one", "two"))]).packed(100)
+    assert whole.text == "head\none\ntwo"
+    fixed = Prompt.of([Part("task", "x" * 1000)])
+    assert fixed.packed(10) == fixed
+
+
 def test_replies_survive_the_journal_and_fields_of_later_versions_are_passed_over() -> None:
     reply = Reply("text", {"a": 1}, Usage(1, 2, 3, 4, 2), 0.5, 1.5, "length")
     assert Reply.from_json(reply.to_json() | {"mood": "good"}) == reply

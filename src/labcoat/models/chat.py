@@ -11,6 +11,10 @@ from labcoat.tree import sha256
 
 Finish = Literal["stop", "length", "refusal", "context_too_long", "schema_never_met"]
 
+ROOM = 24_000
+"""Tokens that a prompt may have where nothing is known of the model."""
+BYTES_PER_TOKEN = 3
+
 
 @dataclass(frozen=True)
 class Part:
@@ -19,6 +23,15 @@ class Part:
     name: str
     text: str
     path: str = ""
+    items: tuple[str, ...] = ()
+    """What follows the text, oldest first: a memory, of which a prompt keeps as much as there is room for."""
+
+    def packed(self, left_out: int) -> Part:
+        """The same as plain text, without the oldest ``left_out`` items."""
+        if not self.items:
+            return self
+        said = [f"({left_out} earlier left out)"] if left_out else []
+        return Part(self.name, "\n".join([self.text, *said, *self.items[left_out:]]), self.path)
 
     def render(self) -> str:
         """The part as a model reads it; files are fenced under their path, with a fence longer than any inside."""
@@ -41,6 +54,25 @@ class Prompt:
     def of(cls, parts: Iterable[Part | None]) -> Prompt:
         """A prompt of the parts that are there and not empty."""
         return cls(tuple(part for part in parts if part is not None and part.text.strip()))
+
+    def packed(self, room: int) -> Prompt:
+        """The prompt within ``room`` tokens, as far as leaving out items can bring it there.
+
+        The oldest item goes first, of the part whose items take most: one rule for all strategies.
+        """
+        sizes = [[len(item.encode()) + 1 for item in part.items] for part in self.parts]
+        held, left_out = [sum(own) for own in sizes], [0] * len(sizes)
+        fixed = sum(len(part.packed(len(part.items)).render().encode()) + 2 for part in self.parts)
+        while fixed + sum(held) > room * BYTES_PER_TOKEN and any(held):
+            longest = max(range(len(held)), key=held.__getitem__)
+            held[longest] -= sizes[longest][left_out[longest]]
+            left_out[longest] += 1
+        return Prompt(tuple(part.packed(gone) for part, gone in zip(self.parts, left_out, strict=True)))
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it has."""
+        return -(-len(self.text.encode()) // BYTES_PER_TOKEN)
 
     @property
     def text(self) -> str:
@@ -125,6 +157,10 @@ class Model(Protocol):
     name: str
     constants_only: bool
     """Whether its edits can change nothing but literals: only then may a run go on without a sandbox."""
+
+    def room(self, purpose: str) -> int:
+        """Tokens that a prompt for ``purpose`` may have, its reply not counted."""
+        ...
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """Answer one prompt."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeGuard
 
-from labcoat.models.chat import Call, Prompt, Reply
+from labcoat.models.chat import ROOM, Call, Prompt, Reply
 
 ALTERNATIVES: tuple[tuple[str, ...], ...] = (
     ("relu", "gelu", "tanh", "elu", "silu", "leaky_relu", "sigmoid"),
@@ -91,6 +91,10 @@ class OfflineMutator:
 
     name = "offline:mutate"
     constants_only = True
+
+    def room(self, purpose: str) -> int:
+        """What holds where nothing is known."""
+        return ROOM
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """Answer with an idea, an edit, or an instance of the schema."""

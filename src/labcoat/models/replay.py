@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from labcoat.journal import Journal
-from labcoat.models.chat import Call, ModelRefuses, Prompt, Reply
+from labcoat.models.chat import ROOM, Call, ModelRefuses, Prompt, Reply
 from labcoat.tree import sha256
 
 EVENTS = "events.jsonl"
@@ -22,6 +22,12 @@ class ReplayModel:
         # What was recorded, and not where it lies, is part of a run's identity.
         self.name = f"replay:{sha256((folder / EVENTS).read_bytes())[:12]}"
         self._journal = Journal(folder)
+
+    def room(self, purpose: str) -> int:
+        """What the recorded run's prompts had."""
+        begun = self._journal.finished("begin")
+        rooms: dict[str, int] = begun["result"].get("rooms", {}) if begun else {}
+        return rooms.get(purpose, ROOM)
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """The recorded reply."""

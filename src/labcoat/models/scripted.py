@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from labcoat.errors import InputError
-from labcoat.models.chat import Call, ModelRefuses, Prompt, Reply
+from labcoat.models.chat import ROOM, Call, ModelRefuses, Prompt, Reply
 from labcoat.tree import sha256
 
 Answer = Callable[[Prompt, Call], str | Reply]
@@ -48,6 +48,10 @@ class ScriptedModel:
                 ) from None
         # Its content, and not where it lies, is part of a run's identity.
         return cls(replies, name=f"scripted:{Path(path).name}@{sha256(content)[:12]}")
+
+    def room(self, purpose: str) -> int:
+        """What holds where nothing is known."""
+        return ROOM
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """The reply that the script has for this call."""

@@ -8,8 +8,8 @@ Source: FML-bench, section 4 and appendix B; the original is a written protocol 
 Ours differs from the released port, for these reasons:
     - a retry edits the code that failed, as in the original, and not the incumbent: the traceback is about that code
       (`debug_from="incumbent"` gives the port's rule);
-    - the history shows each idea in full, oldest rows left out first, where the port shows 60 characters of it:
-      the original's researcher remembers what it tried;
+    - the history shows each idea in full, oldest rows left out first where there is no room, and the port shows 60
+      characters of each: the original's researcher remembers what it tried;
     - one row of history for an idea with all its attempts, not one for every attempt.
 """
 
@@ -33,8 +33,6 @@ class Autoresearch(Params):
     """Runs for one idea: the first and its retries. Original: "a few"; released port: 3."""
     debug_from: Literal["crashed", "incumbent"] = "crashed"
     """Which code a retry edits. Original: crashed; released port: incumbent."""
-    history_tokens: int = Field(6000, ge=0)
-    """History in the prompt, at three bytes a token. Original: all; released port: 60 characters a row."""
 
 
 @dataclass(frozen=True)
@@ -47,29 +45,23 @@ class Row:
     runs: int
 
 
-def history(rows: list[Row], tokens: int) -> str:
-    """The rows as a list, newest last; the oldest are left out once ``tokens`` are used up."""
-    lines: list[str] = []
-    room = tokens * 3
-    for number, row in reversed(list(enumerate(rows, 1))):
+def history(rows: list[Row]) -> tuple[str, ...]:
+    """A line for each idea, newest last."""
+    lines = []
+    for number, row in enumerate(rows, 1):
         verdict = "keep" if row.kept else "discard" if row.last.ok else f"failed after {row.runs} run(s)"
         result = row.last.line or row.last.status
-        line = f"{number}. [{verdict}] {result}\n   {' '.join(row.idea.split())}"
-        room -= len(line.encode())
-        if room < 0:
-            lines.append(f"({number} earlier ideas are left out)")
-            break
-        lines.append(line)
-    return "\n".join(reversed(lines))
+        lines.append(f"{number}. [{verdict}] {result}\n   {' '.join(row.idea.split())}")
+    return tuple(lines)
 
 
-def idea_prompt(brief: Brief, best: Trial, rows: list[Row], tokens: int) -> Prompt:
+def idea_prompt(brief: Brief, best: Trial, rows: list[Row]) -> Prompt:
     """What the researcher sees before the next idea."""
     standing = f"Baseline: {brief.baseline.line}\nBest so far: {best.line}"
     return Prompt.of(
         [
             Part("task", brief.prompt),
-            Part("history", f"Ideas so far:\n{history(rows, tokens)}") if rows else None,
+            Part("history", "Ideas so far:", items=history(rows)) if rows else None,
             Part("metric", standing),
             *brief.files(best.code),
             Part("instruction", IDEA()),
@@ -82,7 +74,7 @@ async def search(lab: Lab, params: Autoresearch) -> None:
     best = lab.brief.baseline
     rows: list[Row] = []
     while lab.left:
-        idea = (await lab.ask("idea", idea_prompt(lab.brief, best, rows, params.history_tokens))).text
+        idea = (await lab.ask("idea", idea_prompt(lab.brief, best, rows))).text
         base, instruction, error = best, idea, ""
         for run in range(1, params.attempts + 1):
             edit = await lab.edit(base, instruction, error)
