@@ -5,143 +5,57 @@ It never parses a metric from what a candidate printed: the candidate leaves arr
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from labcoat.bench import constraints, dataset, environment, home, machine, sandbox, scratch
+from labcoat.bench import constraints, dataset, environment, home, scratch
 from labcoat.bench.dataset import Dataset, Problem
 from labcoat.bench.environment import Environment
-from labcoat.bench.outcome import Measure, Outcome, error_text
+from labcoat.bench.home import Report
+from labcoat.bench.measured import MeasuredBench, Metrics
+from labcoat.bench.outcome import Measure, Outcome
 from labcoat.bench.phases import Failed, Phases, judged
 from labcoat.bench.sandbox import Sandbox
 from labcoat.bench.scorer import Scorer, ScorerFailed
-from labcoat.bench.scratch import Scratch
-from labcoat.errors import CannotRunHere
 from labcoat.task import Task
 from labcoat.tree import Code, sha256
 
-Report = Callable[[str], None]
-Metrics = dict[str, Measure]
 Scores = dict[str, tuple[float, float | None]]
 Score = Callable[[Problem, Mapping[str, bytes]], Scores]
 
 
-class SandboxedBench:
-    """Measures candidates of one task. Use it from the main thread, in a ``with`` block or with :meth:`close`."""
+class SandboxedBench(MeasuredBench):
+    """The bench of a task that labcoat scores: candidates leave arrays, and the scorer measures them."""
 
     def __init__(self, task: Task, sandbox: Sandbox, report: Report, scale: str = "cpu") -> None:
         """Nothing is built or started before :meth:`prepare`."""
-        self.task, self.sandbox, self._report, self._scale = task, sandbox, report, scale
-        self._open = ExitStack()
+        super().__init__(task, sandbox, report)
+        self._scale = scale
         self._val_scorer: Scorer | None = None
-        self._baselines: dict[int, Outcome] = {}
 
-    def prepare(self) -> None:
-        """Build or find environment and data."""
+    def _prepare(self) -> None:
         manifest = self.task.manifest
-        self.environment: Environment = environment.prepare(manifest.environment.requires, self._report)
+        self.environment = environment.prepare(manifest.environment.requires, self._report)
         requires = manifest.score.requires
         self.scoring: Environment = self.environment
         if requires:
             self.scoring = environment.prepare(requires, self._report, "score.requires")
         self.dataset: Dataset = dataset.prepare(self.task, self.environment, self._scale, self._report)
-        self._scratch = Scratch()
-        self._open.callback(self._scratch.close)
-
-    def baseline(self, seed: int) -> Outcome:
-        """The unchanged code on the validation split: measured once per task, environment, machine, sandbox and seed.
-
-        An outcome without metrics (a crash) is returned and not kept: the next call measures again.
-        """
-        if seed not in self._baselines:
-            folder = self._baseline_folder(seed)
-            with home.locked(folder.with_suffix(".lock"), self._report, "it measures the same baseline"):
-                if not (folder / "outcome.json").exists():
-                    self._report(f"measuring the baseline (seed {seed})")
-                    with self._candidate(self.task.baseline, seed, None) as (outcome, kept):
-                        if not outcome.metrics:
-                            return outcome
-                        store(folder, outcome, kept)
-                self._baselines[seed] = load(folder / "outcome.json")
-        return self._baselines[seed]
-
-    @contextmanager
-    def trial(self, code: Code, seed: int) -> Iterator[tuple[Outcome, Path | None]]:
-        """Run and measure ``code`` on the validation split.
-
-        Yields:
-            The outcome, and the folder of the artefact (plain files, ours) for as long as the block lasts;
-            None for a task without ``fit`` and for a trial that left none.
-
-        Raises:
-            CannotRunHere: the machine, the baseline or the scorer failed; that is no outcome.
-        """
-        against = self._measured(self.baseline(seed)) if self._relative else {}
-        with self._candidate(code, seed, against) as found:
-            yield found
-
-    def test(self, artefact: Path | None, code: Code, seed: int) -> Outcome:
-        """Measure a kept artefact with its code on the hidden split, which is open only meanwhile."""
-        against = self._measured(self.baseline_test(seed)) if self._relative else {}
-        return self._test(artefact, code, seed, against)
-
-    def baseline_test(self, seed: int) -> Outcome:
-        """The baseline on the hidden split, predicted from its kept artefact."""
-        self._measured(self.baseline(seed))
-        folder = self._baseline_folder(seed)
-        record, kept = folder / "test.json", folder / "artefact"
-        if not record.exists():
-            outcome = self._test(kept if kept.exists() else None, self.task.baseline, seed, None)
-            if not outcome.metrics:
-                return outcome
-            write(record, outcome)
-        return load(record)
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about the bench: sandbox, environment, data, machine, and whose salt."""
-        return {
-            "sandbox": sandbox.facts(self.sandbox),
-            "environment": {"lock": self.environment.lock, "lock_hash": self.environment.lock_hash},
+        """What ``run.json`` says about the bench: also data, and whose salt."""
+        return super().facts() | {
             "dataset": {"fingerprint": self.dataset.fingerprint, "scale": self._scale},
-            "machine": machine.facts(),
             "salt_hash": sha256(home.salt()),
         }
 
-    def close(self) -> None:
-        """End the scorer and remove the scratch folder."""
-        self._open.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    @property
-    def _relative(self) -> bool:
-        return any(constraint.reference == "baseline" for constraint in self.task.manifest.constraint)
-
-    def _measured(self, baseline: Outcome) -> Metrics:
-        if not baseline.metrics:
-            raise CannotRunHere(
-                f"{self.task.id}: the unchanged code cannot be measured here, so no trial can be compared with it\n"
-                + error_text(baseline)
-            )
-        return baseline.metrics
-
-    def _baseline_folder(self, seed: int) -> Path:
-        parts = [self.task.hash, self.environment.lock_hash, self.scoring.lock_hash, self.dataset.fingerprint]
-        key = [*parts, json.dumps(machine.facts()), self.sandbox.level, str(seed)]
-        return home.folder("baselines") / sha256("\n".join(key).encode())[:16]
+    def _measured_on(self) -> list[str]:
+        return [self.environment.lock_hash, self.scoring.lock_hash, self.dataset.fingerprint]
 
     def _score(self, problem: Problem, outputs: Mapping[str, bytes]) -> Scores:
         """Score on validation; a scorer that fails is replaced once, as something else may have ended it.
@@ -177,7 +91,6 @@ class SandboxedBench:
 
     @contextmanager
     def _candidate(self, code: Code, seed: int, against: Metrics | None) -> Iterator[tuple[Outcome, Path | None]]:
-        """One trial; ``against`` are the baseline's metrics, None if this is the baseline itself."""
         self._scorer()  # it imports its libraries while the candidate trains
         with self._scratch.part("trial") as folder:
             phases = self._phases(code, seed, folder)
@@ -229,28 +142,3 @@ def measure(phases: Phases, problems: Sequence[Problem], score: Score) -> Metric
             found.append(score(problem, outputs))
     names = [name for name in found[0] if all(name in scores for scores in found)]
     return {name: Measure([s[name][0] for s in found], [s[name][1] for s in found]) for name in names}
-
-
-def store(folder: Path, outcome: Outcome, kept: Path | None) -> None:
-    """Keep a baseline and its artefact, whole or not at all."""
-    new = folder.with_suffix(".new")
-    scratch.remove(new)  # of one who was killed: we hold the lock
-    with home.named(folder):
-        scratch.own(new, None, 0o700)
-        if kept is not None:
-            shutil.copytree(kept, new / "artefact")
-        write(new / "outcome.json", outcome)
-        new.rename(folder)
-
-
-def write(path: Path, outcome: Outcome) -> None:
-    """Write an outcome whole or not at all."""
-    new = path.with_suffix(f".{os.getpid()}")
-    with home.named(path):
-        new.write_text(json.dumps(outcome.to_json()))
-        new.rename(path)
-
-
-def load(path: Path) -> Outcome:
-    """Read what :func:`write` wrote."""
-    return Outcome.from_json(json.loads(path.read_text()))
