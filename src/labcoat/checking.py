@@ -173,8 +173,8 @@ class _Check:
         with self._bench(tight(self.task.manifest)) as bench:
             for number, a in enumerate(chosen, 1):
                 expected = " or ".join(a.expected)
-                if not self._can(a) or (a.phase and self.task.phase(a.phase) is None):
-                    why = NO_SANDBOX if not self._can(a) else f"the task has no phase {a.phase}"
+                if not self._can(a) or (a.phase and not self._runs_candidate(a.phase)):
+                    why = NO_SANDBOX if not self._can(a) else f"no phase {a.phase} of this task runs a candidate's code"
                     yield Row(a.name, "refused", a.attempts, expected, why, "not run")
                     continue
                 self.report(f"refused: {a.name} ({number} of {len(chosen)})")
@@ -189,6 +189,10 @@ class _Check:
         if solutions:
             with self._bench(self.task.manifest) as bench:
                 yield from neutralised(self.task, bench, solutions, self.report)
+
+    def _runs_candidate(self, name: str) -> bool:
+        phase = self.task.phase(name)
+        return phase is not None and phase.code == "candidate"
 
     def _can(self, adversary: Adversary) -> bool:
         return self.sandbox.level == "bwrap" or not adversary.sandbox_only
@@ -210,7 +214,8 @@ class _Check:
         for name, what in re.findall(rf"^{MARK} found (\w+): (.*)$", said, re.MULTILINE):
             found.setdefault(name, []).append(what)
         acted = Counter(re.findall(rf"^{MARK} ran (\w+)$", said, re.MULTILINE))
-        least = len(outcome.executions) if adversaries[0].kind == "inert" else 1
+        its_own = sum(execution.tree == code.sha for execution in outcome.executions)  # not those of a harness
+        least = its_own if adversaries[0].kind == "inert" else 1
         problem = f"{len(left)} processes are alive afterwards" if left else ""
         if idle := [a.name for a in adversaries if acted[a.name] < least]:
             why = gist(outcome.error) or "no editable file is imported there"
@@ -246,6 +251,8 @@ class _Check:
             for problem in problems(data / split)
             for part in parts
         }
+        if (data / "refit").exists():
+            found["refit"] = contents(data / "refit")
         folder = self.task.folder
         for path in [*folder.glob("*.*"), *folder.glob("solutions/*/*")]:
             found[path.relative_to(folder).as_posix()] = contents(path)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import string
 import tomllib
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labcoat.errors import InputError
 from labcoat.tree import Code, check_path, matches
 
+DATA_FILES = (".npy", ".npz", ".safetensors", ".json")
+"""What an artefact that is read as data may hold."""
 RelativePath = Annotated[str, AfterValidator(check_path)]
-PLACEHOLDERS = {"train", "inputs", "artefact", "out", "seed"}
+PLACEHOLDERS = {
+    "fit": ("train", "state", "artefact", "assets", "seed"),
+    "predict": ("inputs", "artefact", "out", "assets", "seed"),
+}
 
 
 class Table(BaseModel):
@@ -66,6 +73,8 @@ class Data(Table):
     """Where data comes from; ``data.py`` turns sources into the roles train, val and test."""
 
     source: list[Source] = []
+    asset: list[Source] = []
+    """Files that the phases may read in ``{assets}``, under their own names: weights, vocabularies. No answers."""
     licence: list[Licence] = []
     salted: bool = False
     """Instances are drawn with this installation's salt; ``data.py`` gets ``--salt HEX``."""
@@ -85,28 +94,55 @@ class Resources(Table):
 
 
 class Phase(Table):
-    """One command of a trial: ``fit`` sees train and writes an artefact, ``predict`` sees the inputs of one problem."""
+    """One command of a trial: ``fit`` sees train and writes an artefact, ``predict`` sees the inputs of one problem.
+
+    Each of its processes is a fresh one.
+    """
 
     name: Literal["fit", "predict"]
     argv: list[str] = Field(min_length=1)
-    """Command without a shell. Placeholders: {train} {inputs} {artefact} {out} {seed}. ``python`` is the task's own."""
+    """Command without a shell; ``python`` is the task's own. Placeholders are folders, and {seed}.
+
+    ``fit``: {train} {artefact} {state} {assets}; ``predict``: {inputs} {artefact} {out} {assets}.
+    """
     timeout: float = Field(gt=0)
-    """Seconds of wall clock."""
+    """Seconds of wall clock of one process."""
     code: Literal["candidate", "harness"] = "candidate"
+    """``harness``: the task's own program in ``harness/`` runs, sees no file of the candidate, and reads the artefact
+    as data."""
     feed: Literal["whole", "units"] = "whole"
+    """``units``: fit meets the numbered folders of train one by one, each in a fresh process; what it left for the
+    unit before is in {state}, and nothing else passes from one to the next."""
+    passes: int = Field(1, ge=1)
+    """How often fit goes through the units."""
+    after: Literal["last", "each"] = "last"
+    """``each``: problem n is predicted from the artefact that unit n left, not from the last one."""
+    artefact_mb: int | None = Field(None, ge=1)
+    """Largest artefact of one process, in MiB; ``resources.disk_mb`` where it is left out."""
     resources: Resources = Resources()
 
     @model_validator(mode="after")
-    def _known_placeholders(self) -> Phase:
-        import string
-
+    def _whole(self) -> Phase:
+        known = PLACEHOLDERS[self.name]
         for part in self.argv:
             for _, field, _, _ in string.Formatter().parse(part):
-                if field is not None and field not in PLACEHOLDERS:
-                    raise ValueError(f"argv uses {{{field}}}; known: {', '.join(sorted(PLACEHOLDERS))}")
-        if self.code == "harness" or self.feed == "units":
-            raise ValueError('code = "harness" and feed = "units" are reserved; this version runs candidate/whole')
+                if field is not None and field not in known:
+                    raise ValueError(f"argv uses {{{field}}}; {self.name} knows {', '.join(known)}")
+        if self.name == "predict" and (self.feed == "units" or self.passes > 1):
+            raise ValueError("feed, passes: predict meets each problem in a fresh process; make each unit a problem")
+        if self.name == "predict" and self.artefact_mb is not None:
+            raise ValueError("artefact_mb: it is fit that leaves an artefact")
+        if self.name == "fit" and self.code == "harness":
+            raise ValueError('code = "harness" is for predict: such a fit would train nothing of the candidate')
+        if self.name == "fit" and self.after == "each":
+            raise ValueError('after = "each" says when predict runs; write it there')
+        if self.feed == "whole" and (self.passes > 1 or self.uses("state")):
+            raise ValueError('passes and {state} need feed = "units"')
         return self
+
+    def uses(self, placeholder: str) -> bool:
+        """Whether the command has this placeholder."""
+        return any(f"{{{placeholder}}}" in part for part in self.argv)
 
 
 class Output(Table):
@@ -123,20 +159,24 @@ class Score(Table):
     """How the scorer runs; by default in the task's own environment."""
 
     requires: list[str] = []
+    """Requirements for pip, pinned, of an environment of the scorer's own; numpy among them."""
     timeout: float = Field(60, gt=0)
     memory_mb: int = Field(2048, ge=64)
+
+    @field_validator("requires")
+    @classmethod
+    def _numpy(cls, requires: list[str]) -> list[str]:
+        if requires and not any(re.match(r"numpy\s*==", requirement) for requirement in requires):
+            raise ValueError("the scorer reads arrays: name numpy too")
+        return requires
 
 
 class Test(Table):
     """How the hidden split is reached."""
 
     refit: bool = False
-
-    @model_validator(mode="after")
-    def _reserved(self) -> Test:
-        if self.refit:
-            raise ValueError("refit = true is reserved; this version predicts the test from the kept artefact")
-        return self
+    """What the search chooses is code: for the test, fit runs again, on the data in ``refit/``. Otherwise the test is
+    predicted from the artefact that was validated."""
 
 
 class Metric(Table):
@@ -226,11 +266,30 @@ class Manifest(Table):
             raise ValueError(f"phase: need `predict`, with `fit` before it where there is one; found {names}")
         if self.simulation is None and not self.output:
             raise ValueError("output: name at least one array that `predict` writes")
-        if self.simulation is not None and (names or self.output or self.data.source):
-            raise ValueError("simulation: a simulated task has no phase, output or data.source")
+        if self.simulation is not None and (names or self.output or self.data.source or self.data.asset):
+            raise ValueError("simulation: a simulated task has no phase, output, data.source or data.asset")
+        self._phases_fit_together()
         if self.integrity == "self-reported":
             raise ValueError('integrity = "self-reported" is reserved; this version scores every task itself')
         return self
+
+    def _phases_fit_together(self) -> None:
+        fit, predict = self.phase_named("fit"), self.phase_named("predict")
+        if fit is None and self.test.refit:
+            raise ValueError("test.refit: there is no phase fit to run again")
+        if predict is None:
+            return
+        if fit is None and (predict.code == "harness" or predict.uses("artefact")):
+            raise ValueError("phase predict: there is no phase fit whose artefact it could read")
+        if predict.after == "each" and (fit is None or fit.feed != "units" or fit.passes > 1):
+            raise ValueError('phase predict: after = "each" needs a fit with feed = "units" and one pass')
+        for phase in self.phase:
+            if phase.uses("assets") and not self.data.asset:
+                raise ValueError(f"phase {phase.name}: argv uses {{assets}}, and data.asset names none")
+
+    def phase_named(self, name: str) -> Phase | None:
+        """The phase of that name, if there is one."""
+        return next((phase for phase in self.phase if phase.name == name), None)
 
     def name_of(self, constraint: Constraint) -> str:
         """What a constraint is called: its metric, with the side where two constraints share the metric."""
@@ -297,9 +356,32 @@ class Task:
             facts.append(
                 f"Limits of {phase.name}: {phase.timeout:g} s, {limits.cpus} thread(s), {limits.memory_mb} MiB memory"
             )
+        facts += self._flow
         if manifest.environment.requires:
             facts.append(f"Installed packages, and no others: {', '.join(manifest.environment.requires)}")
         return "\n".join([manifest.prompt.text.strip(), "", *facts])
+
+    @property
+    def _flow(self) -> list[str]:
+        """What is not plain about the way from train to the final result, in sentences."""
+        manifest, found = self.manifest, []
+        fit, predict = manifest.phase_named("fit"), manifest.phase_named("predict")
+        if fit and fit.feed == "units":
+            times = "once" if fit.passes == 1 else f"{fit.passes} times"
+            found.append(
+                f"The training data come in units: fit goes through them {times}, each in a fresh process. Only the "
+                f"artefact, of at most {fit.artefact_mb or fit.resources.disk_mb} MiB, passes from one to the next"
+            )
+        if predict and predict.after == "each":
+            found.append("predict runs after each unit, from the artefact that this unit left")
+        if predict and predict.code == "harness":
+            found.append(f"predict is a fixed program: it reads the artefact as data ({', '.join(DATA_FILES)})")
+        if manifest.test.refit:
+            found.append("For the final result fit runs again, on other training data")
+        if manifest.data.asset:
+            names = ", ".join(PurePosixPath(asset.member).name for asset in manifest.data.asset)
+            found.append(f"Files given to every phase: {names}")
+        return found
 
     def drift(self, baseline: float) -> str:
         """A warning if the baseline's validation metric differs from the card by more than noise, else nothing."""
@@ -318,12 +400,19 @@ class Task:
         """Files that the task folder must hold beside ``task.toml``."""
         if self.manifest.simulation:
             return ["workspace", self.manifest.simulation.module]
-        return ["workspace", "data.py", "scorer.py"]
+        harness = ["harness"] if any(phase.code == "harness" for phase in self.manifest.phase) else []
+        return ["workspace", "data.py", "scorer.py", *harness]
 
     @cached_property
     def baseline(self) -> Code:
         """The code that the task starts from: all of ``workspace/``."""
         return Code.read(self.folder / "workspace")
+
+    @cached_property
+    def harness(self) -> Code:
+        """The task's own program that phases with ``code = "harness"`` run; empty where there is none."""
+        folder = self.folder / "harness"
+        return Code.read(folder) if folder.is_dir() else Code.of({})
 
     def is_editable(self, path: str) -> bool:
         """Whether a candidate may add, change or delete the file at ``path``."""
@@ -335,13 +424,15 @@ class Task:
 
     @cached_property
     def hash(self) -> str:
-        """Hash of everything that defines the task: manifest, ``workspace/`` and the Python files beside them.
+        """Hash of everything that defines the task: manifest, ``workspace/``, ``harness/``, Python files beside them.
 
         Its card, its solutions and whatever else lies in the folder (runs, notes) are not part of it.
         """
         beside = {path.name: path.read_bytes() for path in [self.folder / "task.toml", *self.folder.glob("*.py")]}
-        return Code.of({**beside, **{f"workspace/{path}": file for path, file in self.baseline.items()}}).sha
+        folders = {"workspace": self.baseline, "harness": self.harness}
+        below = {f"{name}/{path}": file for name, code in folders.items() for path, file in code.items()}
+        return Code.of({**beside, **below}).sha
 
     def phase(self, name: str) -> Phase | None:
         """The phase of that name, if the task has one."""
-        return next((p for p in self.manifest.phase if p.name == name), None)
+        return self.manifest.phase_named(name)

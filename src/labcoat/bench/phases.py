@@ -10,7 +10,7 @@ from pathlib import Path
 
 from labcoat.bench import artefact, command, home, outputs, scratch
 from labcoat.bench.command import Bind, Command, Limits, Sandbox
-from labcoat.bench.dataset import Problem
+from labcoat.bench.dataset import Problem, numbered
 from labcoat.bench.environment import Environment
 from labcoat.bench.outcome import Execution, Status
 from labcoat.bench.outputs import BadOutput, Tampered
@@ -32,30 +32,38 @@ class Phases:
     """Runs the phases of one candidate in the scratch folder ``folder``."""
 
     def __init__(
-        self, task: Task, environment: Environment, sandbox: Sandbox, code: Code, seed: int, folder: Path
+        self,
+        task: Task,
+        environment: Environment,
+        sandbox: Sandbox,
+        code: Code,
+        seed: int,
+        folder: Path,
+        assets: Path,
     ) -> None:
         """Nothing runs yet."""
         self.task, self.environment, self.sandbox = task, environment, sandbox
-        self.code, self.seed, self.folder = code, seed, folder
+        self.code, self.seed, self.folder, self.assets = code, seed, folder, assets
         self.executions: list[Execution] = []
         self.artefact: Path | None = None
         self.artefact_hash: str | None = None
 
     def write_code(self) -> None:
-        """Put the candidate's files where a worker can read but not change them.
+        """Put the candidate's files, and the task's own program, where a worker can read but not change them.
 
         Raises:
             Failed: its paths cannot exist together.
         """
         try:
             with home.named(self.folder):
-                self.code.write(self._workspace)
-                scratch.set_modes(self._workspace, 0o555, 0o444)
+                for name, code in self._programs.items():
+                    code.write(self.folder / name)
+                    scratch.set_modes(self.folder / name, 0o555, 0o444)
         except OSError as error:  # a file where a folder must be, a name that is too long
             raise Failed("crash", f"the files cannot be written: {error.strerror}") from None
 
     def fit(self, train: Path) -> None:
-        """Run ``fit``, if the task has it, and take the artefact that it leaves.
+        """Run ``fit``, if the task has it, and take the artefact that it leaves: of the last unit, or of each.
 
         Raises:
             Failed: with the trial's status.
@@ -63,19 +71,29 @@ class Phases:
         phase = self.task.phase("fit")
         if phase is None:
             return
-        written = self._writable("fit")
-        self._run(phase, [Bind(train, "/train"), Bind(written, "/artefact", writable=True)])
-        files = self.take(written, phase.resources.disk_mb << 20)
-        self.executions[-1] = replace(self.executions[-1], written=files)
-        scratch.remove(written)
+        units = numbered(train) * phase.passes if phase.feed == "units" else [train]
+        left, files, state = scratch.own(self.folder / "left", None, 0o755), {}, self._empty
+        for number, unit in enumerate(units):
+            written, target = self._writable("fit"), left / str(number)
+            before = [Bind(state, "/state")] if phase.feed == "units" else []
+            self._run(phase, [Bind(unit, "/train"), *before, Bind(written, "/artefact", writable=True)])
+            with judged(), home.named(self.folder):
+                files[number] = artefact.keep(written, target, cap_of(phase), self._data_only)
+            self.executions[-1] = replace(self.executions[-1], written=files[number])
+            scratch.remove(written)
+            if not self._each and number:
+                scratch.remove(state)
+            state = target
+        if self._each:
+            self._own(left, {f"{number}/{path}": sha for number, own in files.items() for path, sha in own.items()})
+        else:
+            self._own(state, files[len(units) - 1])
 
-    def take(self, source: Path, cap: int | None = None) -> dict[str, str]:
-        """Copy an artefact to where nobody can change it, within ``cap`` bytes; the hash of each file."""
-        target = self.folder / "artefact"
+    def take(self, kept: Path) -> None:
+        """Copy an artefact that was kept to where nobody can change it meanwhile."""
+        target = self.folder / "left"
         with judged(), home.named(self.folder):
-            files = artefact.keep(source, target, cap)
-        self.artefact, self.artefact_hash = target, artefact.hash_of(files)
-        return files
+            self._own(target, artefact.keep(kept, target, None))
 
     def predict(self, problem: Problem) -> dict[str, bytes]:
         """Run ``predict`` on one problem; the verified bytes of its outputs, by file name.
@@ -86,7 +104,7 @@ class Phases:
         phase = self.task.phase("predict")
         assert phase is not None, "the manifest has this phase"
         out = self._writable(f"out-{problem.name}")
-        kept = self.artefact or home.make(home.folder("etc") / "empty")
+        kept = self._empty if self.artefact is None else self.artefact / (problem.name if self._each else "")
         self._run(phase, [Bind(problem.inputs, "/inputs"), Bind(kept, "/artefact"), Bind(out, "/out", writable=True)])
         with judged(), home.named(self.folder):
             found = outputs.collect(out, self.task.manifest.output, problem.dims)
@@ -95,9 +113,27 @@ class Phases:
         scratch.remove(out)
         return found
 
+    def _own(self, folder: Path, files: dict[str, str]) -> None:
+        self.artefact, self.artefact_hash = folder, artefact.hash_of(files)
+
     @property
-    def _workspace(self) -> Path:
-        return self.folder / "code"
+    def _programs(self) -> dict[str, Code]:
+        return {"candidate": self.code} | ({"harness": self.task.harness} if self.task.harness else {})
+
+    @property
+    def _empty(self) -> Path:
+        return home.make(home.folder("etc") / "empty")
+
+    @property
+    def _each(self) -> bool:
+        """Whether the artefact is a folder with one for each unit."""
+        predict = self.task.phase("predict")
+        return predict is not None and predict.after == "each"
+
+    @property
+    def _data_only(self) -> bool:
+        predict = self.task.phase("predict")
+        return predict is not None and predict.code == "harness"
 
     def _writable(self, name: str) -> Path:
         with home.named(self.folder):
@@ -105,7 +141,8 @@ class Phases:
 
     def _run(self, phase: Phase, binds: Sequence[Bind]) -> None:
         at = self.sandbox.path
-        binds = [Bind(self._workspace, "/ws"), *binds]
+        assets = [Bind(self.assets, "/assets")] if self.task.manifest.data.asset else []
+        binds = [Bind(self.folder / phase.code, "/ws"), *assets, *binds]
         resources = phase.resources
         argv = fill(phase.argv, {bind.inside[1:]: at(bind) for bind in binds}, self.seed)
         if argv[0] == "python":
@@ -120,7 +157,7 @@ class Phases:
         )
         done = self.sandbox.run(request)
         shown = fill(phase.argv, {bind.inside[1:]: bind.inside for bind in binds}, self.seed)
-        self.executions.append(execution(phase.name, shown, self.code.sha, done))
+        self.executions.append(execution(phase.name, shown, self._programs[phase.code].sha, done))
         if done.ended or done.exit:
             home.check_space(self.folder)
             raise failure(phase, done)
@@ -139,9 +176,12 @@ def judged() -> Iterator[None]:
 
 def fill(argv: Sequence[str], paths: Mapping[str, str], seed: int) -> list[str]:
     """``argv`` with its placeholders filled in."""
-    return [
-        part.format(**{"train": "", "inputs": "", "artefact": "", "out": ""} | dict(paths), seed=seed) for part in argv
-    ]
+    return [part.format(**paths, seed=seed) for part in argv]
+
+
+def cap_of(phase: Phase) -> int:
+    """Bytes that the artefact of one process may have."""
+    return (phase.artefact_mb or phase.resources.disk_mb) << 20
 
 
 def execution(name: str, argv: list[str], tree: str, done: Finished) -> Execution:

@@ -87,33 +87,46 @@ class SandboxedBench(MeasuredBench):
             self._val_scorer = None
 
     def _phases(self, code: Code, seed: int, folder: Path) -> Phases:
-        return Phases(self.task, self.environment, self.sandbox, code, seed, folder)
+        return Phases(self.task, self.environment, self.sandbox, code, seed, folder, self.dataset.assets)
 
     @contextmanager
     def _candidate(self, code: Code, seed: int, against: Metrics | None) -> Iterator[tuple[Outcome, Path | None]]:
         self._scorer()  # it imports its libraries while the candidate trains
         with self._scratch.part("trial") as folder:
             phases = self._phases(code, seed, folder)
-            outcome = self._outcome(phases, self.dataset.val, self._score, against, on_test=False)
-            yield outcome, phases.artefact
+            outcome = self._outcome(phases, self.dataset.val, self.dataset.train, self._score, against, on_test=False)
+            yield outcome, None if self._refit else phases.artefact
 
     def _test(self, kept: Path | None, code: Code, seed: int, against: Metrics | None) -> Outcome:
-        with self._scratch.part("test") as folder, self.dataset.test(folder) as problems:
+        with self._scratch.part("test") as folder, self.dataset.test(folder) as hidden:
             phases = self._phases(code, seed, folder)
             if kept is not None:
                 phases.take(kept)
             place = scratch.own(folder / "scorer", None, 0o755)
-            with Scorer(self.task, self.scoring, self.sandbox, problems, place) as scorer:
-                return self._outcome(phases, problems, scorer.score, against, on_test=True)
+            train = hidden.refit if self._refit else None
+            with Scorer(self.task, self.scoring, self.sandbox, hidden.problems, place) as scorer:
+                return self._outcome(phases, hidden.problems, train, scorer.score, against, on_test=True)
+
+    @property
+    def _refit(self) -> bool:
+        """Whether the test needs no artefact, as fit runs again for it."""
+        return self.task.manifest.test.refit
 
     def _outcome(
-        self, phases: Phases, problems: Sequence[Problem], score: Score, against: Metrics | None, on_test: bool
+        self,
+        phases: Phases,
+        problems: Sequence[Problem],
+        train: Path | None,
+        score: Score,
+        against: Metrics | None,
+        on_test: bool,
     ) -> Outcome:
+        """Fit on ``train``, if there is one, predict ``problems`` and score them."""
         started = time.monotonic()
         try:
             phases.write_code()
-            if not on_test:
-                phases.fit(self.dataset.train)
+            if train is not None:
+                phases.fit(train)
             metrics = measure(phases, problems, score)
             reference = metrics if against is None else against
             status, slack, error = constraints.judge(self.task.manifest, metrics, reference, widened=on_test)
@@ -129,7 +142,7 @@ class SandboxedBench(MeasuredBench):
             outcome,
             seconds=time.monotonic() - started,
             executions=phases.executions,
-            artefact=phases.artefact_hash,
+            artefact=None if self._refit else phases.artefact_hash,
         )
 
 
