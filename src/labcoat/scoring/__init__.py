@@ -1,0 +1,1 @@
+"""What runs are measured by: pure functions on arrays, and folds over journals."""
