@@ -18,7 +18,8 @@ from labcoat import editor
 from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
 from labcoat.budget import Budget
-from labcoat.embedding import embed
+from labcoat.embedding import text_of
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
 from labcoat.journal import Journal
 from labcoat.kept import Kept
@@ -104,6 +105,7 @@ class Driver:
         self.most_leaders = leaders
         self.rooms = rooms
         self.verify = verify
+        self.embedder = HashedTokens()
         self.calls = 0
         self.idle = 0
         self.brief: Brief
@@ -309,9 +311,9 @@ class Driver:
         return results
 
     def _embed(self, key: str, request: EmbedRequest) -> list[float]:
-        code = request.code
+        text = text_of(request.code, self.task.editable_files(request.code))
         result: list[float] = self.journal.perform(
-            key, "embed", {"code": code.sha, "by": "hashed tokens"}, lambda: embed(code, self.task.editable_files(code))
+            key, "embed", {"code": request.code.sha, "by": self.embedder.name}, lambda: self.embedder.embed([text])[0]
         )
         return result
 
