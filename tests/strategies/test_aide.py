@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,28 +11,31 @@ from typing import Any
 import pytest
 
 from labcoat.history import History
-from labcoat.lab import AskRequest, Brief, Code, Edit, EditRequest, Lab, Metric, Reply, Trial, TrialRequest
-from labcoat.models import ROOM, Models
+from labcoat.lab import Brief, Code, Metric, Prompt, Trial
+from labcoat.models import ROOM, Call, Models
 from labcoat.models.scripted import ScriptedModel
-from labcoat.strategies.aide import AIDE, best, choose, debug_depth, debuggable, idea_prompt, is_draft, search
+from labcoat.strategies.aide import AIDE, STRATEGY, best, choose, debug_depth, debuggable, idea_prompt, is_draft
+from labcoat.testing import Search, World, failed, measured, traced
 
 PEERS = Path(__file__).parent.parent / "peers"
 TRACES = [json.loads(line) for line in (PEERS / "traces/aide.jsonl").read_text().splitlines()]
 HIGHER, LOWER = Metric(name="m", direction="higher"), Metric(name="m", direction="lower")
-BASELINE = Trial("baseline", Code.of({"a.py": "x = 0\n"}), True, "ok", 0.5, "m = 0.5 (baseline)", "")
-each_trace = pytest.mark.parametrize("trace", TRACES, ids=lambda t: f"{t['trace']}-{t['script']}")
+BASELINE = Trial("baseline", Code.of({}), True, "ok", 0.5, "m = 0.5", "")
+ONE_OF_EACH_SCRIPT = list({trace["script"]: trace for trace in TRACES}.values())
+
+
+def name(trace: dict[str, Any]) -> str:
+    return f"{trace['trace']}-{trace['script']}"
 
 
 def brief(metric: Metric = HIGHER) -> Brief:
-    return Brief("Make m better.", metric, ("a.py",), BASELINE)
+    return Brief("Make m better.", metric, (), BASELINE)
 
 
-def node(parent: Trial | None = None, value: float | None = None, key: str = "", **facts: Any) -> Trial:
+def node(parent: Trial | None = None, value: float | None = None) -> Trial:
     """A solution; without a value it failed. One without a parent is a draft."""
-    code = Code.of({"a.py": f"x = '{key}'\n"})
     ok = value is not None
-    line, error = (f"m = {value}", "") if ok else ("", f"crash: Traceback of {key}")
-    return Trial(key, code, ok, "ok" if ok else "crash", value, line, error, parent or BASELINE, facts)
+    return Trial("", Code.of({}), ok, "ok" if ok else "crash", value, "", "", parent or BASELINE)
 
 
 def fixed(value: float) -> Random:
@@ -42,78 +44,62 @@ def fixed(value: float) -> Random:
     return Random(seed)
 
 
-@dataclass
-class Played:
-    """What a strategy did in a world of scripted outcomes."""
+def play(values: Sequence[float | None], **params: Any) -> tuple[Search, list[tuple[str, Prompt]]]:
+    """A search whose n-th trial gives the n-th value, and fails without one; and what the model saw, by purpose.
 
-    trials: list[Trial] = field(default_factory=list)
-    asked: list[AskRequest] = field(default_factory=list)
-    edits: list[EditRequest] = field(default_factory=list)
-    rng: Random = field(default_factory=Random)
+    Before the n-th trial it proposes "idea n", and the n-th edit sets EPOCHS to n.
+    """
+    seen: list[tuple[str, Prompt]] = []
 
-    def index(self, trial: Trial | None) -> int | None:
-        """Number of a solution; None for the baseline, or none."""
-        return next((number for number, known in enumerate(self.trials) if known is trial), None)
+    def answer(prompt: Prompt, call: Call) -> str:
+        number = sum(purpose == "edit" for purpose, _ in seen)
+        seen.append((call.purpose, prompt))
+        code = f"### FILE: train.py\n```python\nEPOCHS = {number}\n```"
+        return code if call.purpose == "edit" else f"{call.purpose} {number}"
 
-
-def play(values: Sequence[float | None], params: AIDE, metric: Metric = HIGHER, seed: int = 0) -> Played:
-    """Run the whole strategy; its n-th trial gives the n-th value, and fails without one."""
-    played = Played(rng=Random(seed))
-    lab = Lab(brief(metric), played.rng, lambda: len(values) - len(played.trials))
-    coroutine = search(lab, params)
-    answer: Any = None
-    try:
-        while True:
-            request = coroutine.send(answer)
-            number = len(played.trials)
-            match request:
-                case AskRequest():
-                    played.asked.append(request)
-                    answer = Reply(f"{request.purpose} {number}")
-                case EditRequest():
-                    played.edits.append(request)
-                    answer = Edit("", request.base, Code.of({"a.py": f"x = {number}\n"}), request.instruction)
-                case TrialRequest():
-                    answer = node(request.edit.base, values[number], str(number), **request.facts)
-                    played.trials.append(answer)
-                case _:
-                    raise AssertionError(request)
-    except StopIteration:
-        return played
+    outcomes = [failed(f"Traceback of {n}") if value is None else measured(value) for n, value in enumerate(values)]
+    world = World(outcomes=outcomes.__getitem__, models=Models({"*": ScriptedModel(answer)}))
+    return world.search(STRATEGY, params, steps=len(values)), seen
 
 
 # --- the golden traces --------------------------------------------------------------------------------------------
 
 
-@each_trace
-def test_the_whole_strategy_takes_the_decisions_of_the_original_with_the_same_draws(trace: dict[str, Any]) -> None:
-    metric = Metric(name="m", direction=trace["direction"])
-    values = [outcome["metric"] for outcome in trace["outcomes"]]
-    played = play(values, AIDE(**trace["params"]), metric, trace["seed"])
-    decisions = [
-        {"step": step, "action": trial.facts["action"], "parent": played.index(trial.parent)}
-        for step, trial in enumerate(played.trials)
-    ]
-    assert decisions == trace["decisions"]
-    final = trace["final"]
-    assert played.rng.random() == final["rng_next"]
-    assert played.index(best(played.trials, brief(metric).better)) == final["best"]
-    assert sum(map(is_draft, played.trials)) == final["roots"]
-    assert max(map(debug_depth, played.trials)) == final["max_debug_depth_reached"]
+@pytest.mark.parametrize("trace", TRACES, ids=name)
+def test_the_rules_take_the_decisions_of_the_original_with_the_same_draws(trace: dict[str, Any]) -> None:
+    params, better = AIDE(**trace["params"]), brief(Metric(name="m", direction=trace["direction"])).better
+    rng = Random(trace["seed"])
+    tree: list[Trial] = []
+    for decision, outcome in zip(trace["decisions"], trace["outcomes"], strict=True):
+        parent = choose(tree, params, better, rng)
+        assert (tree.index(parent) if parent else None) == decision["parent"]
+        tree.append(node(parent, outcome["metric"]))
+    top, final = best(tree, better), trace["final"]
+    assert rng.random() == final["rng_next"]
+    assert (tree.index(top) if top else None) == final["best"]
+    assert sum(map(is_draft, tree)) == final["roots"]
+    assert max(map(debug_depth, tree)) == final["max_debug_depth_reached"]
 
 
-@each_trace
+@pytest.mark.parametrize("trace", TRACES, ids=name)
 def test_on_the_trees_of_the_original_what_can_be_debugged_and_what_is_best_agree(trace: dict[str, Any]) -> None:
-    better = brief(Metric(name="m", direction=trace["direction"])).better
-    params = AIDE(**trace["params"])
+    params, better = AIDE(**trace["params"]), brief(Metric(name="m", direction=trace["direction"])).better
     tree: list[Trial] = []
     for step, (decision, outcome) in enumerate(zip(trace["decisions"], trace["outcomes"], strict=True)):
-        failed, top = debuggable(tree, params.max_debug_depth), best(tree, better)
-        assert len(failed) == trace["structure"]["n_debuggable"][step]
+        failures, top = debuggable(tree, params.max_debug_depth), best(tree, better)
+        assert len(failures) == trace["structure"]["n_debuggable"][step]
         assert (tree.index(top) if top else None) == trace["structure"]["best"][step]
         parent = None if decision["parent"] is None else tree[decision["parent"]]
-        assert parent in ([None] if sum(map(is_draft, tree)) < params.num_drafts else [*failed, top])
+        assert parent in ([None] if sum(map(is_draft, tree)) < params.num_drafts else [*failures, top])
         tree.append(node(parent, outcome["metric"]))
+
+
+@pytest.mark.parametrize("trace", ONE_OF_EACH_SCRIPT, ids=name)
+def test_the_whole_strategy_draws_nothing_else_and_names_its_actions_as_the_original(trace: dict[str, Any]) -> None:
+    found = traced(trace).search(STRATEGY, trace["params"], steps=trace["budget"])
+    decisions = [{"step": d.step, "action": d.action, "parent": d.parent} for d in found.decisions]
+    assert decisions == trace["decisions"]
+    assert found.rng.random() == trace["final"]["rng_next"]
 
 
 # --- the rules ----------------------------------------------------------------------------------------------------
@@ -173,64 +159,81 @@ def test_of_the_failed_leaves_each_may_be_drawn() -> None:
 
 
 def test_a_long_chain_of_failures_is_no_trouble() -> None:
-    played = play([None] * 1500, AIDE(num_drafts=1, debug_prob=1.0, max_debug_depth=10_000))
-    assert debug_depth(played.trials[-1]) == 1499
+    chain = [node()]
+    for _ in range(5000):
+        chain.append(node(chain[-1]))
+    assert debuggable(chain, 5000) == chain[-1:]
+    assert debuggable(chain, 4999) == []
+
+
+def test_the_presets_have_the_values_of_the_original_and_of_the_released_port() -> None:
+    for preset in ("original", "released"):
+        assert AIDE(**STRATEGY.presets[preset]) == AIDE(num_drafts=5, debug_prob=0.5, max_debug_depth=3)
 
 
 # --- what the model sees ------------------------------------------------------------------------------------------
 
 
 def test_a_draft_sees_the_baseline_and_the_memory_with_ideas_metrics_and_reviews() -> None:
-    first, review, second = play([0.7, None], AIDE()).asked
-    assert (first.purpose, review.purpose, second.purpose) == ("idea", "review", "idea")
-    assert [part.name for part in first.prompt.parts] == ["task", "metric", "file", "instruction"]
-    assert second.prompt.files == {"a.py": "x = 0\n"}
-    memory = next(part for part in second.prompt.parts if part.name == "history")
-    assert memory.items == ("- m = 0.7\n  Idea: idea 0\n  Review: review 1",)
-    assert "Baseline: m = 0.5 (baseline)" in second.prompt.text
+    _, seen = play([0.7, None])
+    first, second = (prompt for purpose, prompt in seen if purpose == "idea")
+    assert [part.name for part in first.parts] == ["task", "metric", "file", "instruction"]
+    assert second.files == first.files and "EPOCHS = 5\n" in second.files["train.py"]
+    assert second.get("metric") == "Baseline: score = 0.5 (higher is better)"
+    assert second.get("history").splitlines() == [
+        "Solutions so far, oldest first:",
+        "- score = 0.7 (higher is better)",
+        "  Idea: idea 0",
+        "  Review: review 1",
+    ]
 
 
 def test_an_improvement_sees_the_code_of_the_best_and_its_metric() -> None:
-    played = play([0.7, 0.9, 0.8, None], AIDE(num_drafts=3, debug_prob=0.0))
-    prompt = played.asked[-1].prompt
-    assert prompt.files == {"a.py": "x = '1'\n"}
-    assert prompt.get("metric") == "Baseline: m = 0.5 (baseline)\nBest: m = 0.9"
-    assert [len(part.items) for part in prompt.parts if part.name == "history"] == [3]
-    assert played.edits[-1].instruction == "idea 3"
-    assert played.trials[-1].parent is played.trials[1]
+    found, seen = play([0.7, 0.9, 0.8, None], num_drafts=3, debug_prob=0.0)
+    (_, prompt), (_, edit) = seen[-2:]
+    assert prompt.files == edit.files == {"train.py": "EPOCHS = 1\n"}
+    assert prompt.get("metric") == "Baseline: score = 0.5 (higher is better)\nBest: score = 0.9 (higher is better)"
+    assert prompt.get("history").count("Idea: ") == 3
+    assert edit.get("instruction") == "idea 3"
+    assert found.trials[3].parent is found.trials[1]
+    assert found.trials[3].facts == {"action": "improve", "idea": "idea 3"}
 
 
 def test_a_repair_sees_the_failed_code_its_idea_and_its_error_and_no_memory() -> None:
-    played = play([0.7, None, None, None], AIDE(num_drafts=2, debug_prob=1.0))
-    third, fourth = (request.prompt for request in played.asked[-2:])
-    assert third.files == {"a.py": "x = '1'\n"}
-    assert "crash: Traceback of 1" in third.get("error") and "idea 1" in third.get("instruction")
-    assert not third.get("history")
-    for repair, prompt in ((2, third), (3, fourth)):
-        assert "idea 1" in prompt.get("instruction")
-        edit, trial = played.edits[repair], played.trials[repair]
-        assert edit.base is played.trials[repair - 1] and edit.error == edit.base.error
-        assert edit.instruction.index("idea 1") < edit.instruction.index(f"idea {repair}")
-        assert trial.facts == {"action": "debug", "idea": "idea 1", "repair": f"idea {repair}"}
+    found, seen = play([0.7, None, None, None], num_drafts=2, debug_prob=1.0)
+    asked = [prompt for purpose, prompt in seen if purpose == "idea"]
+    edits = [prompt for purpose, prompt in seen if purpose == "edit"]
+    for step in (2, 3):
+        assert asked[step].files == edits[step].files == {"train.py": f"EPOCHS = {step - 1}\n"}
+        assert f"crash: Traceback of {step - 1}" in asked[step].get("error")
+        assert f"crash: Traceback of {step - 1}" in edits[step].get("error")
+        assert not asked[step].get("history")
+        assert "idea 1" in asked[step].get("instruction")
+        instruction = edits[step].get("instruction")
+        assert instruction.index("idea 1") < instruction.index(f"idea {step}")
+        assert found.trials[step].facts == {"action": "debug", "idea": "idea 1", "repair": f"idea {step}"}
 
 
 def test_what_was_repaired_is_remembered_with_its_idea_and_the_repair() -> None:
-    played = play([None, 0.6, None], AIDE(num_drafts=1, debug_prob=1.0))
-    memory = next(part for part in played.asked[-1].prompt.parts if part.name == "history")
-    assert memory.items == ("- m = 0.6\n  Idea: idea 0\n  Repair: idea 1\n  Review: review 2",)
+    _, seen = play([None, 0.6, None], num_drafts=1, debug_prob=1.0)
+    memory = seen[-2][1].get("history").splitlines()[2:]
+    assert memory == ["  Idea: idea 0", "  Repair: idea 1", "  Review: review 2"]
 
 
 def test_a_review_sees_the_idea_the_change_and_the_metric_before_and_after() -> None:
-    played = play([0.7, 0.9, None], AIDE(num_drafts=1, debug_prob=0.0))
-    prompt = next(request.prompt for request in reversed(played.asked) if request.purpose == "review")
+    _, seen = play([0.7, 0.9, None], num_drafts=1, debug_prob=0.0)
+    prompt = [prompt for purpose, prompt in seen if purpose == "review"][-1]
     assert prompt.get("idea") == "Idea: idea 1"
-    assert "-x = '0'" in prompt.get("change") and "+x = '1'" in prompt.get("change")
-    assert prompt.get("metric") == "Baseline: m = 0.5 (baseline)\nBefore the change: m = 0.7\nAfter it: m = 0.9"
+    assert "-EPOCHS = 0\n+EPOCHS = 1" in prompt.get("change")
+    baseline, before, after = prompt.get("metric").splitlines()
+    assert baseline == "Baseline: score = 0.5 (higher is better)"
+    assert before == "Before the change: score = 0.7 (higher is better)"
+    assert after == "After it: score = 0.9 (higher is better)"
 
 
 def test_only_valid_trials_are_reviewed_and_only_if_someone_will_read_it() -> None:
-    played = play([None, 0.7, None, 0.8], AIDE())
-    assert [request.purpose for request in played.asked] == ["idea", "idea", "review", "idea", "idea"]
+    _, seen = play([None, 0.7, None, 0.8])
+    assert [purpose for purpose, _ in seen if purpose != "edit"] == ["idea", "idea", "review", "idea", "idea"]
 
 
 def test_a_long_memory_stays_within_the_room_of_the_model_newest_kept() -> None:

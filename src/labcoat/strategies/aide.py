@@ -166,4 +166,10 @@ async def search(lab: Lab, params: AIDE) -> None:
             memory.append(remembered(trial, review.text))
 
 
-STRATEGY = Strategy("aide", search, AIDE, purposes=("idea", "review"))
+STRATEGY = Strategy(
+    "aide",
+    search,
+    AIDE,
+    purposes=("idea", "review"),
+    presets={"original": {}, "released": {}},  # both have our defaults
+)
