@@ -12,9 +12,9 @@ import pytest
 
 from labcoat.history import History
 from labcoat.lab import Brief, Code, Metric, Prompt, Trial
-from labcoat.models import ROOM, Call, Models
+from labcoat.models import Call, Models
 from labcoat.models.scripted import ScriptedModel
-from labcoat.strategies.aide import AIDE, STRATEGY, best, choose, debug_depth, debuggable, idea_prompt, is_draft
+from labcoat.strategies.aide import AIDE, STRATEGY, best, choose, debug_depth, debuggable, is_draft
 from labcoat.testing import Search, World, failed, measured, traced
 
 PEERS = Path(__file__).parent.parent / "peers"
@@ -236,13 +236,6 @@ def test_only_valid_trials_are_reviewed_and_only_if_someone_will_read_it() -> No
     assert [purpose for purpose, _ in seen if purpose != "edit"] == ["idea", "idea", "review", "idea", "idea"]
 
 
-def test_a_long_memory_stays_within_the_room_of_the_model_newest_kept() -> None:
-    memory = [f"- m = {number}\n  Idea: {'word ' * 120}\n  Review: {'word ' * 120}" for number in range(500)]
-    packed = idea_prompt(brief(), node(value=1.0), memory).packed(ROOM)
-    assert ROOM - 500 < packed.tokens <= ROOM
-    assert "- m = 499\n" in packed.text and "- m = 0\n" not in packed.text
-
-
 # --- whole runs ---------------------------------------------------------------------------------------------------
 
 
@@ -275,17 +268,3 @@ def test_a_draft_that_was_rejected_costs_a_step_and_is_debugged(simulate: Callab
     assert [step.outcome.status for step in run.trials] == ["edit_failed"] * 4
     assert [step.parent for step in run.trials] == [0, 1, 2, 3]
     assert [step.facts["action"] for step in run.trials] == ["draft", "debug", "debug", "debug"]
-
-
-def test_every_prefix_of_the_events_resumes_to_the_same_end(simulate: Callable[..., History]) -> None:
-    def story() -> Any:
-        told = simulate("aide", task="sim/ridge", steps=12, seed=0, params={"num_drafts": 3}).to_json()
-        return {name: told[name] for name in told if name not in ("folder", "spent")}
-
-    whole = story()
-    assert {trial["facts"]["action"] for trial in whole["trials"]} == {"draft", "improve", "debug"}
-    events = simulate("aide", task="sim/ridge", steps=12, seed=0, params={"num_drafts": 3}).folder / "events.jsonl"
-    lines = events.read_bytes().splitlines(keepends=True)
-    for length in range(len(lines)):
-        events.write_bytes(b"".join(lines[:length]) + lines[length][:10])
-        assert story() == whole
