@@ -273,6 +273,11 @@ class Manifest(Table):
         }  # fmt: skip
 
     @property
+    def has_test(self) -> bool:
+        """Whether the test differs from validation; a self-reported task may have no command for it."""
+        return self.integrity == "scored" or len(self.phase) > 1
+
+    @property
     def headline(self) -> str:
         """The metric as a heading of numbers: its name, which is better, and whether the project itself says it."""
         said = ", self-reported" if self.integrity == "self-reported" else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,17 +58,17 @@ class OwnEnvironment:
         """Hash of what is installed and of the interpreter's version."""
         return sha256(f"{self.version}\n{self.lock}".encode())
 
-    def binds(self, place: Path | None) -> list[Bind]:
+    def binds(self, places: Sequence[Path]) -> list[Bind]:
         """What a command must see to use it, outer folders first.
 
-        Nothing that lies around ``place`` (the project, of which a trial has its own copy) or around the user's home
-        is shown because the interpreter looks for modules there.
+        That the interpreter looks for modules there shows nothing in or around ``places`` (of the project, of which a
+        trial has its own copy), and nothing around the user's home.
         """
         shown = [Path(part) for prefix in self.prefixes for path in spelled(prefix) for part in parts(path)]
-        private = [Path(os.path.expanduser("~")), *([place] if place else [])]
+        private = [Path(os.path.expanduser("~")), *places]
         for path in [*map(Path, self.path), *links(Path(self.python))]:
             around = any(other.is_relative_to(path) for other in private)
-            inside = place is not None and path.is_relative_to(place)
+            inside = any(path.is_relative_to(place) for place in places)
             if path.exists() and not around and not inside and not any(path.is_relative_to(known) for known in shown):
                 shown.append(path)
         distinct = sorted(dict.fromkeys(shown), key=lambda path: len(path.parts))

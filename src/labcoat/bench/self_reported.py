@@ -41,12 +41,12 @@ class SelfReportedBench(MeasuredBench):
         manifest = self.task.manifest
         assert manifest.environment.path is not None, "the manifest has it"
         self.environment = own_environment.find(Path(manifest.environment.path))
-        self._place = Path(manifest.files.place) if manifest.files.place else None
+        self._places = own_environment.spelled(manifest.files.place) if manifest.files.place else []
         for number, mount in enumerate(manifest.data.mounts):
             if not os.path.exists(mount.source):
                 path = self.task.folder / "task.toml"
                 raise InputError(f"{path}: data.mounts.{number}.from: {mount.source}: no such folder or file")
-        for bind in [*self.environment.binds(self._place), *self._data()]:
+        for bind in [*self.environment.binds(self._places), *self._data()]:
             own_environment.check_reachable(bind.host)
         self._data_hash = fingerprint(manifest.data.mounts)
 
@@ -101,11 +101,11 @@ class SelfReportedBench(MeasuredBench):
     def command(self, argv: Sequence[str], workspace: Path, phase: Phase, seed: int) -> Command:
         """A command on ``workspace``, within the limits of ``phase``."""
         resources = phase.resources
-        program = self.environment.binds(self._place)
-        place = [] if self._place is None else [Bind(workspace, str(self._place), writable=True)]
+        program = self.environment.binds(self._places)
+        places = [Bind(workspace, str(place), writable=True) for place in self._places]
         # Outer folders first: the environment may lie in the project, or the project in the environment's folder.
-        shown = sorted([*program, *place], key=lambda bind: bind.inside.count("/"))
-        within = [replace(bind, inside=there) for bind in program if (there := self._in_workspace(bind.inside))]
+        shown = sorted([*program, *places], key=lambda bind: bind.inside.count("/"))
+        within = [replace(bind, inside=path) for bind in program for path in self._in_workspace(Path(bind.inside))]
         return Command(
             argv=[self.environment.python if argv[0] == "python" else argv[0], *argv[1:]],
             binds=[Bind(workspace, WORKSPACE, writable=True), *within, *self._data()],
@@ -119,16 +119,14 @@ class SelfReportedBench(MeasuredBench):
         """The data of the user's: at their real place, or in the workspace, wherever it is seen."""
         found = []
         for mount in self.task.manifest.data.mounts:
-            tops = [] if mount.at is None else [WORKSPACE, *([str(self._place)] if self._place else [])]
+            tops = [WORKSPACE, *map(str, self._places)] if mount.at else []
             inside = [f"{top}/{mount.at}" for top in tops] or [mount.source]
             found += [Bind(Path(mount.source).resolve(), path) for path in inside]
         return found
 
-    def _in_workspace(self, path: str) -> str:
+    def _in_workspace(self, path: Path) -> list[str]:
         """Where ``path``, if it lies in the project, is seen in the workspace."""
-        if self._place is None or not Path(path).is_relative_to(self._place):
-            return ""
-        return f"{WORKSPACE}/{Path(path).relative_to(self._place)}"
+        return [f"{WORKSPACE}/{path.relative_to(place)}" for place in self._places if path.is_relative_to(place)]
 
     def _numbers(self, workspace: Path, done: Finished) -> Metrics:
         """The metric, and what constraints are about, as the command reported them.
