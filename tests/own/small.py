@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from labcoat.bench import home
 
 TRAIN = """import argparse, json, os, pathlib, sys
-from small.model import fit, loss
+from small.model import fit
+
+
+def loss(level, rows):
+    return sum((level - row) ** 2 for row in rows) / len(rows)
+
 
 PROJECT = pathlib.Path({project!r})
 options = argparse.ArgumentParser()
@@ -47,19 +56,24 @@ FACTOR = 0.5
 
 def fit(mean, epoch):
     return mean * FACTOR
-
-
-def loss(level, rows):
-    return sum((level - row) ** 2 for row in rows) / len(rows)
 '''
 
 
 def base_python() -> Path:
     """An interpreter that the workers' user can reach: our own one, or the system's."""
-    for path in (Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"),):
-        if not home.is_root() or home.closed_to_others(path.resolve().parent) is None:
-            return path
-    return Path("/usr/bin/python3")
+    ours = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    reachable = not home.is_root() or home.closed_to_others(ours.resolve().parent) is None
+    return ours if reachable else Path("/usr/bin/python3")
+
+
+@cache
+def bare_environment() -> Path:
+    """A virtual environment without pip, made once: it is copied, which holds, as its links are absolute."""
+    made = Path(tempfile.mkdtemp()) / "venv"
+    atexit.register(shutil.rmtree, made.parent)
+    argv = [str(base_python()), "-m", "venv", "--without-pip", str(made)]
+    subprocess.run(argv, check=True, capture_output=True, env={"PATH": os.environ["PATH"]})
+    return made
 
 
 def make_project(folder: Path, model: str = MODEL, train: str = TRAIN) -> Path:
@@ -77,8 +91,7 @@ def make_project(folder: Path, model: str = MODEL, train: str = TRAIN) -> Path:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    venv = [str(base_python()), "-m", "venv", "--without-pip", str(folder / ".venv")]
-    subprocess.run(venv, check=True, capture_output=True, env={"PATH": os.environ["PATH"]})
+    shutil.copytree(bare_environment(), folder / ".venv", symlinks=True)
     packages = next((folder / ".venv/lib").glob("python*/site-packages"))
     (packages / "small.pth").write_text(f"{folder / 'src'}\n")
     return folder

@@ -91,14 +91,21 @@ class SelfReportedBench(MeasuredBench):
         if report := self.task.manifest.report:
             numbers.forget(workspace, report.file)
         argv = fill(phase.argv, {}, seed)
-        done = self.sandbox.run(self.command(argv, workspace, phase, seed))
+        done = self.sandbox.run(self._command(argv, workspace, phase, seed))
         executions.append(execution(phase.name, argv, code.sha, done))
         if done.ended or done.exit:
             home.check_space(workspace)
             raise failure(phase, done)
         return done
 
-    def command(self, argv: Sequence[str], workspace: Path, phase: Phase, seed: int) -> Command:
+    @contextmanager
+    def aside(self) -> Iterator[Command]:
+        """The environment's ``python`` as a command that meets what a trial of the unchanged project meets."""
+        with self._scratch.part("aside") as folder:
+            code = self.task.baseline
+            yield self._command(["python"], write(code, folder / "ws"), self.task.manifest.phase[0], seed=0)
+
+    def _command(self, argv: Sequence[str], workspace: Path, phase: Phase, seed: int) -> Command:
         """A command on ``workspace``, within the limits of ``phase``."""
         resources = phase.resources
         program = self.environment.binds(self._places)

@@ -122,7 +122,8 @@ def _some(paths: list[str], most: int = 12) -> str:
 
 MEANS = (
     "Self-reported means: the number is what the project's own code says. A candidate can print anything, so a result "
-    "is as honest as its code, and every table marks it. Read the winning change before you believe its number.",
+    "is as honest as its code, and every table marks it. Leave the code that computes the number out of --edit, and "
+    "read the winning change before you believe it.",
     "The sandbox holds all the same: a trial works on a copy of its own, without network, and sees no other file of "
     "yours than data and environment, which it cannot change.",
     "To have labcoat measure the number, let the code leave predictions, and write data.py and scorer.py: see "
