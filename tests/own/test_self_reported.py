@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pydantic
 import pytest
+from dulwich.objects import Commit
+from dulwich.repo import Repo
 
 import labcoat
 from labcoat.bench import home, own_environment
@@ -18,6 +20,7 @@ from labcoat.bench.outcome import Outcome
 from labcoat.bench.own_environment import OwnEnvironment
 from labcoat.bench.self_reported import SelfReportedBench
 from labcoat.checking import check
+from labcoat.cli import look
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.task import Task
 from labcoat.tree import Code
@@ -230,7 +233,7 @@ def test_what_lies_around_the_project_or_the_users_home_is_not_shown(tmp_path: P
 
 
 def test_the_offline_model_improves_it_and_every_number_is_marked(
-    new: Make, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, bwrap: object
+    new: Make, tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str], bwrap: object
 ) -> None:
     before = state(project)
     task = new().task
@@ -239,11 +242,20 @@ def test_the_offline_model_improves_it_and_every_number_is_marked(
     assert best is not None and best.number > 0
     value = best.value("loss")
     assert value is not None and value < 2.0
-    shown = run.to_json()
-    assert shown["integrity"] == "self-reported" and shown["sandbox"] == "bwrap"
-    assert [warning.split(":")[0] for warning in shown["warnings"]] == ["self-reported", "no-test-command"]
-    assert shown["test"]["value"] == value
-    assert run.manifest.headline == "loss (lower is better, self-reported)"
+    data = run.to_json()
+    assert data["integrity"] == "self-reported" and data["sandbox"] == "bwrap"
+    assert [warning.split(":")[0] for warning in data["warnings"]] == ["self-reported", "no-test-command"]
+    assert data["test"]["value"] == value
+    look.show(tmp_path)
+    shown = capsys.readouterr().out
+    assert shown.count("loss (lower is better, self-reported)") == 2
+    assert ", self-reported; no test command: measured again" in shown
+    look.log(tmp_path, "best")
+    assert f"loss = {value:.6g} (self-reported)" in capsys.readouterr().out
+    repo = Repo(str(labcoat.export_git(run, tmp_path / "git")))
+    commit = repo[repo.head()]
+    assert isinstance(commit, Commit) and f"loss = {value:.6g} (self-reported)".encode() in commit.message
+    repo.close()
     assert labcoat.replay(run, task=str(task.folder)).text
     assert state(project) == before
 
