@@ -82,7 +82,10 @@ def make(wishes: Wishes) -> Made:
         new = Path(aside) / "task"
         snapshot.write(new / "workspace")
         (new / "task.toml").write_text(manifest(wishes, project, prefix, mounts), encoding="utf-8")
-        Task.load(new)
+        try:
+            Task.load(new)
+        except InputError as error:
+            raise InputError(str(error).replace(f"{new}/", "")) from None
         new.rename(folder)
     return Made(Task.load(folder), snapshot, f"{prefix} ({why})")
 

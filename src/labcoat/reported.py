@@ -14,17 +14,23 @@ SYSTEM = ["/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/tmp", "/usr/bin", "
 """What a sandbox itself puts in its place: nothing of the user's can stand there or around it."""
 
 
-def check_place(path: str) -> str:
-    """Return ``path`` if it is a plain absolute path that a sandbox can show, else raise ValueError."""
+def check_absolute(path: str) -> str:
+    """Return ``path`` if it is a plain absolute path, else raise ValueError."""
     pure = PurePosixPath(path)
     if not pure.is_absolute() or str(pure) != path or ".." in pure.parts or not path.isprintable():
         raise ValueError(f"not a plain absolute path: {path!r}")
-    if any(PurePosixPath(system).is_relative_to(pure) for system in SYSTEM):
+    return path
+
+
+def check_place(path: str) -> str:
+    """Return ``path`` if a sandbox can show something of the user's there, else raise ValueError."""
+    if any(PurePosixPath(system).is_relative_to(check_absolute(path)) for system in SYSTEM):
         raise ValueError(f"{path}: the sandbox has its own; name a folder that is the project's or yours")
     return path
 
 
 RelativePath = Annotated[str, AfterValidator(check_path)]
+AbsolutePath = Annotated[str, AfterValidator(check_absolute)]
 Place = Annotated[str, AfterValidator(check_place)]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from labcoat.errors import InputError
-from labcoat.reported import Mount, Place, RelativePath, Report, told
+from labcoat.reported import AbsolutePath, Mount, Place, RelativePath, Report, told
 from labcoat.tree import Code, matches
 
 PLACEHOLDERS = {"train", "inputs", "artefact", "out", "seed"}
@@ -44,7 +44,7 @@ class Environment(Table):
 
     requires: list[str] = []
     """Requirements for pip, pinned."""
-    path: Place | None = None
+    path: AbsolutePath | None = None
     """Self-reported tasks: the prefix of an environment of the user's own, used where it lies."""
 
 

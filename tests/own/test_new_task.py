@@ -170,7 +170,7 @@ def test_a_link_in_the_project_is_mounted_where_it_leads(new: Make, project: Pat
         ({"project": Path("/no/such")}, "/no/such: no such folder; name the folder of your project"),
         ({"prompt": "@/no/such"}, "--prompt @/no/such: cannot be read"),
         ({"python": Path("/etc")}, "/etc: no Python there"),
-        ({"id": "Nonsense"}, "id: String should match"),
+        ({"id": "Nonsense"}, r"^task\.toml: 1 field\(s\) to correct\n  id: String should match"),
         ({"metric_file": "/abs.json"}, "report.file: .*relative path"),
     ],
 )

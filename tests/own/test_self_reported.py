@@ -210,6 +210,12 @@ def test_an_environment_is_found_by_prefix_or_interpreter(project: Path) -> None
     assert str(project / ".venv") in inside and str(project / "src") not in inside
 
 
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="this system has no Python of its own")
+def test_the_systems_python_is_an_environment_too(new: Make, open_own: Open) -> None:
+    task = new(python=Path("/usr/bin/python3"), command="env PYTHONPATH=src python3 train.py").task
+    assert open_own(task).baseline(0).mean("loss") == 2.0
+
+
 def test_no_environment_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no Python there \(no bin/python3\)"):
         own_environment.find(tmp_path)
