@@ -98,9 +98,12 @@ def make_bench(plan: Plan, sandbox: Literal["bwrap", "none"] | None, report: Rep
     """
     if plan.task.manifest.simulation:
         return SimulatedBench(plan.task)
-    from labcoat.bench.sandbox import choose, probe
+    from labcoat.bench.sandbox import choose, probe, required
+    from labcoat.bench.self_reported import SelfReportedBench
     from labcoat.bench.worker import SandboxedBench
 
+    if plan.task.manifest.integrity == "self-reported":
+        return SelfReportedBench(plan.task, required(sandbox), report)
     chosen = choose(sandbox, plan.models.constants_only)
     if chosen.level == "none" and sandbox is None:
         report(f"NO SANDBOX: {probe()}")

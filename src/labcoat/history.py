@@ -139,11 +139,21 @@ class History:
 
     @property
     def warnings(self) -> list[str]:
-        """Named warnings: the baseline differs from the card, or the run was not sandboxed."""
+        """Named warnings: the baseline differs from the card, no sandbox, or the project itself says the numbers."""
         event = self.journal.finished("baseline")
         drift = [event["result"]["warning"]] if event and "warning" in event["result"] else []
         exposed = ["unsandboxed: candidate code ran without a sandbox; nothing kept it from reading hidden answers"]
-        return drift + (exposed if self.sandbox == "none" else [])
+        said = [
+            "self-reported: every number is what the project's own code says; read the change before you believe it"
+        ]
+        untested = ["no-test-command: the test is the command measured again, on the same data as the search"]
+        own = self.manifest.integrity == "self-reported"
+        return [
+            *drift,
+            *(exposed if self.sandbox == "none" else []),
+            *(said if own else []),
+            *(untested if own and not self.manifest.has_test else []),
+        ]
 
     def test_outcome(self, key: str = "test") -> Outcome | None:
         """Outcome on the hidden split: of what was chosen, or with ``test/baseline`` of the baseline."""

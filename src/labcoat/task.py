@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 import string
 import tomllib
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labcoat.errors import InputError
-from labcoat.tree import Code, check_path, matches
+from labcoat.reported import AbsolutePath, Mount, Place, RelativePath, Report, told
+from labcoat.tree import Code, matches
 
 DATA_FILES = (".npy", ".npz", ".safetensors", ".json")
 """What an artefact that is read as data may hold."""
-RelativePath = Annotated[str, AfterValidator(check_path)]
 PLACEHOLDERS = {
     "fit": ("train", "state", "artefact", "assets", "seed"),
     "predict": ("inputs", "artefact", "out", "assets", "seed"),
+    "run": ("seed",),
+    "test": ("seed",),
 }
 
 
@@ -41,6 +44,8 @@ class Files(Table):
 
     editable: list[str] = Field(min_length=1)
     """Globs relative to the workspace."""
+    place: Place | None = None
+    """Self-reported tasks: the project's real folder. A trial sees its own copy there, too, and never the real one."""
 
 
 class Environment(Table):
@@ -48,6 +53,8 @@ class Environment(Table):
 
     requires: list[str] = []
     """Requirements for pip, pinned."""
+    path: AbsolutePath | None = None
+    """Self-reported tasks: the prefix of an environment of the user's own, used where it lies."""
 
 
 class Source(Table):
@@ -78,6 +85,8 @@ class Data(Table):
     licence: list[Licence] = []
     salted: bool = False
     """Instances are drawn with this installation's salt; ``data.py`` gets ``--salt HEX``."""
+    mounts: list[Mount] = []
+    """Self-reported tasks: what trials may read of the user's own."""
 
 
 class Resources(Table):
@@ -96,10 +105,11 @@ class Resources(Table):
 class Phase(Table):
     """One command of a trial: ``fit`` sees train and writes an artefact, ``predict`` sees the inputs of one problem.
 
-    Each of its processes is a fresh one.
+    Each of its processes is a fresh one. In a self-reported task ``run`` is the project's command and ``test`` what
+    measures its final result.
     """
 
-    name: Literal["fit", "predict"]
+    name: Literal["fit", "predict", "run", "test"]
     argv: list[str] = Field(min_length=1)
     """Command without a shell; ``python`` is the task's own. Placeholders are folders, and {seed}.
 
@@ -128,6 +138,15 @@ class Phase(Table):
             for _, field, _, _ in string.Formatter().parse(part):
                 if field is not None and field not in known:
                     raise ValueError(f"argv uses {{{field}}}; {self.name} knows {', '.join(known)}")
+        plain = (self.code, self.feed, self.passes, self.after, self.artefact_mb) == (
+            "candidate",
+            "whole",
+            1,
+            "last",
+            None,
+        )
+        if self.name in ("run", "test") and not plain:
+            raise ValueError("code, feed, passes, after, artefact_mb: words of tasks that are scored")
         if self.name == "predict" and (self.feed == "units" or self.passes > 1):
             raise ValueError("feed, passes: predict meets each problem in a fresh process; make each unit a problem")
         if self.name == "predict" and self.artefact_mb is not None:
@@ -258,10 +277,15 @@ class Manifest(Table):
     references: References = References()
     integrity: Literal["scored", "self-reported"] = "scored"
     simulation: Simulation | None = None
+    report: Report | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> Manifest:
         names = [p.name for p in self.phase]
+        if self.integrity == "self-reported":
+            return self._self_reported(names)
+        if not_ours := [name for name, given in self._reported_words.items() if given]:
+            raise ValueError(f'{not_ours[0]}: for tasks with integrity = "self-reported" only')
         if self.simulation is None and names not in (["fit", "predict"], ["predict"]):
             raise ValueError(f"phase: need `predict`, with `fit` before it where there is one; found {names}")
         if self.simulation is None and not self.output:
@@ -269,8 +293,6 @@ class Manifest(Table):
         if self.simulation is not None and (names or self.output or self.data.source or self.data.asset):
             raise ValueError("simulation: a simulated task has no phase, output, data.source or data.asset")
         self._phases_fit_together()
-        if self.integrity == "self-reported":
-            raise ValueError('integrity = "self-reported" is reserved; this version scores every task itself')
         return self
 
     def _phases_fit_together(self) -> None:
@@ -290,6 +312,43 @@ class Manifest(Table):
     def phase_named(self, name: str) -> Phase | None:
         """The phase of that name, if there is one."""
         return next((phase for phase in self.phase if phase.name == name), None)
+
+    def _self_reported(self, names: Sequence[str]) -> Manifest:
+        scored = {
+            "output": self.output, "score": self.score != Score(), "test": self.test != Test(),
+            "simulation": self.simulation, "data.source": self.data.source, "data.asset": self.data.asset,
+            "data.salted": self.data.salted, "environment.requires": self.environment.requires,
+        }  # fmt: skip
+        if given := [name for name, value in scored.items() if value]:
+            raise ValueError(f"{given[0]}: a self-reported task has none; its own code says the number")
+        if names not in (["run"], ["run", "test"]):
+            raise ValueError(f"phase: a self-reported task has `run`, and `test` after it if it likes; found {names}")
+        if self.environment.path is None:
+            raise ValueError("environment.path: name the environment in which the project runs")
+        place = Path(self.files.place or "/ws")
+        for number, mount in enumerate(self.data.mounts):
+            if place.is_relative_to(mount.source):
+                raise ValueError(f"data.mounts.{number}.from: {mount.source} holds the project itself")
+        return self
+
+    @property
+    def _reported_words(self) -> dict[str, object]:
+        return {
+            "report": self.report, "environment.path": self.environment.path, "files.place": self.files.place,
+            "data.mounts": self.data.mounts,
+            "phase": [phase.name for phase in self.phase if phase.name in ("run", "test")],
+        }  # fmt: skip
+
+    @property
+    def has_test(self) -> bool:
+        """Whether the test differs from validation; a self-reported task may have no command for it."""
+        return self.integrity == "scored" or len(self.phase) > 1
+
+    @property
+    def headline(self) -> str:
+        """The metric as a heading of numbers: its name, which is better, and whether the project itself says it."""
+        said = ", self-reported" if self.integrity == "self-reported" else ""
+        return f"{self.metric.name} ({self.metric.direction} is better{said})"
 
     def name_of(self, constraint: Constraint) -> str:
         """What a constraint is called: its metric, with the side where two constraints share the metric."""
@@ -359,6 +418,8 @@ class Task:
         facts += self._flow
         if manifest.environment.requires:
             facts.append(f"Installed packages, and no others: {', '.join(manifest.environment.requires)}")
+        if manifest.integrity == "self-reported":
+            facts += told(self.metric.name, manifest.phase[0].argv, manifest.report, manifest.data.mounts)
         return "\n".join([manifest.prompt.text.strip(), "", *facts])
 
     @property
@@ -400,6 +461,8 @@ class Task:
         """Files that the task folder must hold beside ``task.toml``."""
         if self.manifest.simulation:
             return ["workspace", self.manifest.simulation.module]
+        if self.manifest.integrity == "self-reported":
+            return ["workspace"]
         harness = ["harness"] if any(phase.code == "harness" for phase in self.manifest.phase) else []
         return ["workspace", "data.py", "scorer.py", *harness]
 

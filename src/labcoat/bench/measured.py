@@ -16,6 +16,7 @@ from labcoat.bench import home, machine, sandbox, scratch
 from labcoat.bench.environment import Environment
 from labcoat.bench.home import Report
 from labcoat.bench.outcome import Measure, Outcome, error_text
+from labcoat.bench.own_environment import OwnEnvironment
 from labcoat.bench.sandbox import Sandbox
 from labcoat.bench.scratch import Scratch
 from labcoat.errors import CannotRunHere
@@ -28,7 +29,7 @@ Metrics = dict[str, Measure]
 class MeasuredBench(ABC):
     """Measures candidates of one task. Use it from the main thread, in a ``with`` block or with :meth:`close`."""
 
-    environment: Environment
+    environment: Environment | OwnEnvironment
 
     def __init__(self, task: Task, sandbox: Sandbox, report: Report) -> None:
         """Nothing is built or started before :meth:`prepare`."""

@@ -27,6 +27,7 @@ def tasks(json: JsonFlag = False) -> None:
                     "version": task.manifest.version,
                     "metric": {"name": task.metric.name, "direction": task.metric.direction},
                     "simulated": task.manifest.simulation is not None,
+                    "integrity": task.manifest.integrity,
                     "hash": task.hash,
                 }
                 for task in found

@@ -28,11 +28,11 @@ def show(run: Run, json: JsonFlag = False) -> None:
     if json:
         print_json(history.to_json())
         return
-    spec, metric = history.spec, history.metric
+    spec = history.spec
     models = ", ".join(f"{name}" if purpose == "*" else f"{purpose}={name}" for purpose, name in spec["models"].items())
     say(f"{history.manifest.id}, {spec['strategy']['name']}, {models}, seed {spec['seed']}: {history.status}")
     if history.steps:
-        say(f"{metric.name} ({metric.direction} is better)")
+        say(history.manifest.headline)
         print()
         _print_steps(history)
         print()
@@ -80,7 +80,7 @@ def summary(history: History) -> None:
         what = "the baseline, nothing beat it" if history.best.number == 0 else f"step {history.best.number}"
         print_line(
             "validation",
-            f"{metric.name} ({metric.direction} is better): baseline {number(base)}, best {number(best)} ({what})",
+            f"{history.manifest.headline}: baseline {number(base)}, best {number(best)} ({what})",
         )
     for step, outcomes in history.confirmed():
         what = "baseline" if step.number == 0 else f"step {step.number}"
@@ -92,7 +92,7 @@ def summary(history: History) -> None:
         print_line(
             "test",
             f"{metric.name}: baseline {number(base_test.mean(metric.name))}, "
-            f"{what} {number(test.mean(metric.name))} ({test.status})",
+            f"{what} {number(test.mean(metric.name))} ({test.status})" + _how_tested(history.manifest),
         )
         if not test.ok:
             print(printable(test.error))
@@ -105,6 +105,13 @@ def summary(history: History) -> None:
     for warning in history.warnings:
         print_line("warning", warning)
     print_line("run", str(history.folder))
+
+
+def _how_tested(manifest: Manifest) -> str:
+    """What is not plain about a test score."""
+    if manifest.integrity == "scored":
+        return ""
+    return ", self-reported" + ("" if manifest.has_test else "; no test command: measured again")
 
 
 def _baseline_failure(history: History) -> tuple[str, str] | None:
@@ -172,8 +179,9 @@ def log(run: Run, step: Annotated[str, typer.Argument(help=STEP_HELP)]) -> None:
                 _head(name, ".")
                 print(printable(text))
     _head(f"outcome: {outcome.status}", "-")
+    said = " (self-reported)" if history.manifest.integrity == "self-reported" else ""
     for name, measure in outcome.metrics.items():
-        print(f"{name} = {measure.mean:.6g}")
+        print(f"{name} = {measure.mean:.6g}{said}")
     if outcome.error:
         print(printable(outcome.error))
 

@@ -80,7 +80,7 @@ class Progress:
 
     def _value(self, event: Event, name: str, more: str) -> None:
         if not self._named:
-            self._line(f"{self.metric.name} ({self.metric.direction} is better)")
+            self._line(self.plan.task.manifest.headline)
             self._named = True
         value, status = self._mean(event), event["result"]["status"]
         shown = "" if value is None else short(value)
