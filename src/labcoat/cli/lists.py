@@ -42,7 +42,7 @@ def strategies(
     json: JsonFlag = False,
     parameters: Annotated[bool, typer.Option("--parameters", help="Also list the parameters.")] = False,
 ) -> None:
-    """List the strategies: those in the package, and those of installed plug-ins."""
+    """List the strategies, installed ones too."""
     from labcoat import strategies as package
 
     found = []
