@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict
 from labcoat.errors import InputError
 from labcoat.models.chat import Part, Prompt, Reply
 from labcoat.task import Metric
-from labcoat.tree import Code, matches, sha256
+from labcoat.tree import Code, diff, matches, sha256
 
 __all__ = [
     "Brief", "Code", "Edit", "Lab", "Metric", "OutOfSteps", "Params", "Part", "Prompt", "Reply", "Strategy", "Template",
-    "Trial",
+    "Trial", "diff",
 ]  # fmt: skip
 
 T = TypeVar("T")

@@ -1,0 +1,343 @@
+"""The AI Scientist v2: best-first tree search in four stages, in batches, with a journal that a model summarises.
+
+Source: Yamada et al. 2025 (SakanaAI/AI-Scientist-v2, treesearch/); FML-bench, section 4 and appendix B.
+    1. drafts are edits of the baseline; every other trial edits one before it: debug a broken leaf, improve a good one;
+    2. a batch of `workers` picks is made at once: with probability `debug_prob` a broken leaf; else the best good
+       trial of a tree that the batch has not touched. One summary of the journal serves the whole batch;
+    3. stages: 1 first implementations, 2 tuning, 3 research, 4 ablations. A stage begins with the best so far as its
+       only tree. Stages 2 and 4 are stars around that one, one named hyper-parameter or component at a time;
+    4. a review of each trial goes into the journal.
+
+Ours differs from the original and the released port, for these reasons:
+    - stages have shares of the steps, as in the port, and none is left early: the original stops by rules of its own
+      (`caps`), wherever the budget stands. Its sub-stages, which empty the journal, come with these rules only;
+    - while nothing works stage 1 goes on, at the cost of the later ones: the original gives up, even if the first good
+      trial came with the last batch, and the port tunes what does not exist;
+    - stage 3 begins with the best so far, as in the original: the port begins again at the baseline, so that a third
+      of the steps never reach the later search (`carry`). The best of a stage then is never worse than its start;
+    - `ideas` ideas are asked for and given to the drafts in turn, and to what grows from them. The original has one
+      idea a run; the port asks for three, looks for a file that no task has, and gets none;
+    - the best is the best in the metric, there being one number; the original asks a model, with the metric to fall
+      back upon (`best_by`). It asks for every pick, we ask once a batch;
+    - a plan is asked for before every edit that is no repair, and is what journal and review show; the port's edits
+      follow a general instruction, so that its journal cannot say what was tried.
+Left out of all presets: plots and their review, which the benchmark removes; the runs of the best with more seeds,
+because all trials of a search share one training seed (they can be made once it has ended); the port's own rule of
+picking in a batch, which no recorded decision pins down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, cycle
+from random import Random
+from typing import Any, Literal
+
+from pydantic import Field
+
+from labcoat.lab import Brief, Lab, Metric, Params, Part, Prompt, Strategy, Template, Trial, diff
+
+IDEA, DEBUG, REVIEW = Template(__file__, "idea"), Template(__file__, "debug"), Template(__file__, "review")
+PLAN = {action: Template(__file__, action) for action in ("draft", "improve", "tune", "ablate")}
+JOURNAL, BEST = Template(__file__, "journal"), Template(__file__, "best")
+STAGE, SUBSTAGE = Template(__file__, "stage"), Template(__file__, "substage")
+Grown = tuple[Trial, str]
+"""A trial and its review."""
+STARS = {2: "tune", 4: "ablate"}
+"""Stages whose trials all edit the one that the stage began with."""
+GOALS = {
+    1: "Stage 1 of 4: get simple implementations to run, with a valid result better than the baseline's.",
+    2: "Stage 2 of 4: tune the hyper-parameters of the best implementation, without changing what it does.",
+    3: "Stage 3 of 4: creative research; try new methods and ideas that may bring a clear gain.",
+    4: "Stage 4 of 4: find by systematic ablation which parts of the best implementation matter.",
+}
+
+
+class TasV2(Params):
+    """Parameters of The AI Scientist v2."""
+
+    workers: int = Field(4, ge=1)
+    """Trials in a batch. Original: 4; released port: 4."""
+    drafts: int = Field(3, ge=0)
+    """Trees that stage 1 begins. Original: 3; released port: 3."""
+    debug_prob: float = Field(0.5, ge=0, le=1)
+    """Probability that a pick is a broken leaf, if there is one. Original: 0.5; released port: 0.5."""
+    max_debug_depth: int = Field(3, ge=0)
+    """A leaf behind more broken trials than this is given up. Original: 3; released port: 3."""
+    shares: tuple[float, float, float, float] = (0.1, 0.2, 0.5, 0.2)
+    """What the stages have of the steps; the last one has the rest. Original: none; released port: the same."""
+    caps: tuple[int, int, int, int] | None = None
+    """Trials in the journal at which a stage ends, which brings in the original's rules of ending, instead of shares.
+    Original: 20, 12, 12, 18; released port: none."""
+    carry: bool = True
+    """Whether a later stage begins with the best so far in its journal. Original: yes; released port: no."""
+    debug_stars: bool = True
+    """Whether stages 2 and 4 debug, too. Original: yes; released port: no."""
+    ideas: int = Field(3, ge=0)
+    """Ideas for the drafts. Original: 1; released port: 0."""
+    best_by: Literal["metric", "model"] = "metric"
+    """Who says which good trial is the best. Original: model; released port: metric."""
+
+
+ORIGINAL = {"caps": (20, 12, 12, 18), "ideas": 1, "best_by": "model"}
+RELEASED = {"carry": False, "debug_stars": False, "ideas": 0}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of the search with a journal of its own: a stage, or under the original's rules a sub-stage.
+
+    A trial whose parent is not in the journal is the root of a tree.
+    """
+
+    stage: int = 1
+    sub: int = 1
+    number: int = 1  # counts segments of either kind
+    drafts: int = 0
+    centre: Trial | None = None  # the best of the stage before
+    tree: tuple[Trial, ...] = ()
+    batches: int = 0
+    goal: str = GOALS[1]
+
+
+def ranked(tree: Sequence[Trial], metric: Metric) -> list[Trial]:
+    """The good trials, best first; among equals the first comes first."""
+    sign = -1 if metric.direction == "higher" else 1
+    return sorted((t for t in tree if t.ok and t.value is not None), key=lambda t: sign * (t.value or 0.0))
+
+
+def debug_depth(trial: Trial) -> int:
+    """How many failed trials in a row a trial comes from."""
+    depth = 0
+    while trial.parent and not trial.parent.ok:
+        trial, depth = trial.parent, depth + 1
+    return depth
+
+
+def select(at: Segment, order: Sequence[Trial], slots: int, params: TasV2, rng: Random) -> list[Trial | None]:
+    """The parents of a batch, None for a draft. ``order`` has the good trials, the most wanted first.
+
+    A failed leaf is drawn from all trees and refused if its tree is taken. The loop ends: a tree that others wait for
+    has a leaf that did not fail, hence a good trial.
+    """
+    tree = {*at.tree}
+    inner = {t.parent for t in at.tree}
+    leaves = [t for t in at.tree if t not in inner]
+    failed = [t for t in leaves if not t.ok and debug_depth(t) <= params.max_debug_depth]
+    star = at.stage in STARS
+    debug_prob = 0.0 if star and not params.debug_stars else params.debug_prob
+
+    def root(trial: Trial) -> Trial:
+        while trial.parent in tree:
+            trial = trial.parent
+        return trial
+
+    viable = {root(t) for t in leaves if t.ok}
+    drafts = at.drafts - sum(root(t) is t for t in at.tree)
+    used: set[Trial] = set()
+
+    def free(trial: Trial) -> bool:
+        return root(trial) not in used or len(used) >= len(viable)
+
+    picks: list[Trial | None] = []
+    while len(picks) < slots:
+        if drafts > 0:  # those of this batch are not counted
+            picks.append(None)
+        elif rng.random() < debug_prob and failed and free(leaf := rng.choice(failed)):
+            picks.append(leaf)
+            used.add(root(leaf))
+        elif star or not order:
+            picks.append(at.centre if star else None)
+        elif chosen := next(filter(free, order), None):
+            picks.append(chosen)
+            used.add(root(chosen))
+    return picks
+
+
+def stage_of(done: int, total: int, working: bool, params: TasV2) -> tuple[int, int]:
+    """The stage after ``done`` of ``total`` steps, and how many steps it still has; stage 1 until something works."""
+    ends = [*accumulate(int(total * share + 1e-9) for share in params.shares[:3]), total]
+    stage = 1 + next(i for i, end in enumerate(ends) if end > done) if working else 1
+    return stage, max(ends[stage - 1] - done, 0)
+
+
+def complete(at: Segment, best: Trial | None, caps: Sequence[int]) -> bool | None:
+    """Whether a stage is complete by the original's rules; None where a model is to judge."""
+    if len(at.tree) >= caps[at.stage - 1]:
+        return True
+    if at.number == 2 and best and best is not at.tree[0]:
+        return None
+    return at.number == 1 and best is not None
+
+
+def begin(stage: int, best: Trial | None, number: int, params: TasV2) -> Segment:
+    """The first segment of a stage."""
+    drafts = 0 if params.carry or stage in STARS else 1
+    return Segment(stage, 1, number, drafts, best, (best,) if best and params.carry else (), goal=GOALS[stage])
+
+
+def journal(tree: Sequence[Trial], reviews: Mapping[Trial, str]) -> tuple[str, ...]:
+    """A paragraph for each trial, newest last."""
+    items = []
+    for number, t in enumerate(tree, 1):
+        reason = t.error.strip().rpartition("\n")[2]
+        result = t.line if t.ok else f"{t.status} after {debug_depth(t)} repairs: {reason}"
+        said = {"Plan": t.facts["idea"], "Review": reviews.get(t, "")}
+        lines = [f"  {name}: {' '.join(text.split())}" for name, text in said.items() if text]
+        items.append("\n".join([f"{number}. [{t.facts['action']}] {result}", *lines]))
+    return tuple(items)
+
+
+def idea_prompt(brief: Brief, ideas: Sequence[str]) -> Prompt:
+    """What the model sees before an idea for the drafts."""
+    return Prompt.of(
+        [
+            Part("task", brief.prompt),
+            Part("history", "Ideas so far:", items=tuple(f"- {idea}" for idea in ideas)) if ideas else None,
+            Part("metric", f"Baseline: {brief.baseline.line}"),
+            *brief.files(brief.baseline.code),
+            Part("instruction", IDEA()),
+        ]
+    )
+
+
+def plan_prompt(brief: Brief, goal: str, action: str, base: Trial, topic: str, memory: Part) -> Prompt:
+    """What the model sees before a draft, an improvement, a tuning or an ablation."""
+    return Prompt.of(
+        [
+            Part("task", brief.prompt),
+            Part("idea", f"The idea: {topic}") if topic else None,
+            memory,
+            Part("metric", f"Baseline: {brief.baseline.line}\nThe files below: {base.line}"),
+            *brief.files(base.code),
+            Part("instruction", PLAN[action](goal=goal)),
+        ]
+    )
+
+
+def review_prompt(brief: Brief, base: Trial, trial: Trial) -> Prompt:
+    """What the model sees of a trial that it reviews for the journal."""
+    return Prompt.of(
+        [
+            Part("task", brief.prompt),
+            Part("idea", f"The plan: {trial.facts['idea']}"),
+            Part("change", f"What was changed:\n{diff(base.code, trial.code)}"),
+            Part("metric", f"Before it: {base.line or base.status}\nAfter it: {trial.line or trial.status}"),
+            Part("error", trial.error),
+            Part("instruction", REVIEW()),
+        ]
+    )
+
+
+def journal_prompt(brief: Brief, items: tuple[str, ...], instruction: str) -> Prompt:
+    """A question about the journal."""
+    shown = Part("history", "The trials so far:", items=items)
+    return Prompt.of([Part("task", brief.prompt), shown, Part("instruction", instruction)])
+
+
+async def judge(lab: Lab, purpose: str, items: tuple[str, ...], instruction: str, **fields: Any) -> dict[str, Any]:
+    """What a model decides about the journal; nothing if it did not keep to the schema."""
+    schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+    found = (await lab.ask(purpose, journal_prompt(lab.brief, items, instruction), schema)).parsed
+    return found if isinstance(found, dict) else {}
+
+
+async def brainstorm(lab: Lab, params: TasV2) -> list[str]:
+    """The ideas of this search."""
+    ideas: list[str] = []
+    for _ in range(params.ideas):
+        ideas.append((await lab.ask("idea", idea_prompt(lab.brief, ideas))).text)
+    return ideas
+
+
+async def grow(lab: Lab, goal: str, action: str, base: Trial, plan: str, memory: Part, **facts: Any) -> Grown:
+    """One trial of a batch, planned where it has no plan yet, and its review."""
+    if not plan:
+        plan = (await lab.ask("plan", plan_prompt(lab.brief, goal, action, base, facts["topic"], memory))).text
+    edit = await lab.edit(base, DEBUG(plan=plan) if action == "debug" else plan, base.error)
+    trial = await lab.trial(edit, action=action, idea=plan, **facts)
+    return trial, (await lab.ask("review", review_prompt(lab.brief, base, trial))).text if edit.ok else ""
+
+
+async def batch(
+    lab: Lab, at: Segment, picks: Sequence[Trial | None], items: tuple[str, ...], deal: Iterator[str]
+) -> list[Grown]:
+    """The trials of a batch: memory and names are settled before anything runs."""
+    special = STARS.get(at.stage, "improve")
+    actions = ["draft" if not pick else special if pick.ok else "debug" for pick in picks]
+    memory = Part("memory", "")
+    if items and {"draft", "improve"} & {*actions}:
+        memory = Part("memory", (await lab.ask("journal", journal_prompt(lab.brief, items, JOURNAL()))).text)
+    named = [t.facts["idea"] for t in at.tree if t.facts["action"] == special]
+    jobs = []
+    for slot, (action, pick) in enumerate(zip(actions, picks, strict=True)):
+        base, topic = pick or lab.brief.baseline, pick.facts["topic"] if pick else next(deal, "")
+        plan = base.facts["idea"] if action == "debug" else ""
+        if action in STARS.values():
+            tried = Part("history", "Tried so far:", items=tuple(named)) if named else memory
+            plan = (await lab.ask("plan", plan_prompt(lab.brief, at.goal, action, base, "", tried))).text
+            named.append(plan)
+        where = {"topic": topic, "stage": at.stage, "sub": at.sub, "batch": at.batches, "slot": slot}
+        jobs.append(partial(grow, goal=at.goal, action=action, base=base, plan=plan, memory=memory, **where))
+    return await lab.parallel(jobs)
+
+
+async def wanted(lab: Lab, tree: Sequence[Trial], items: tuple[str, ...], params: TasV2) -> list[Trial]:
+    """The good trials, best first; what the model chooses, if it is to, before the others."""
+    order = ranked(tree, lab.brief.metric)
+    if params.best_by == "model" and len(order) > 1:
+        numbers = {tree.index(trial) + 1: trial for trial in order}
+        found = await judge(lab, "best", items, BEST(), trial={"type": "integer", "enum": [*numbers]})
+        order.sort(key=lambda trial: trial is not numbers.get(found.get("trial", 0)))
+    return order
+
+
+async def by_caps(
+    lab: Lab, at: Segment, best: Trial | None, items: tuple[str, ...], params: TasV2, caps: Sequence[int]
+) -> Segment | None:
+    """What comes after a batch by the original's rules; None where the experiment ends."""
+    ended, yes = complete(at, best, caps), {"type": "boolean"}
+    if ended is None:
+        ended = bool((await judge(lab, "stage", items, STAGE(goal=at.goal), complete=yes)).get("complete"))
+    if ended:
+        abandoned = at.number == 1 and len(at.tree) >= caps[0]
+        if abandoned or at.stage == 4 or (not best and at.number <= 4):
+            return None
+        return begin(at.stage + 1, best, at.number + 1, params)
+    if best:
+        found = await judge(lab, "substage", items, SUBSTAGE(goal=at.goal), complete=yes, goal={"type": "string"})
+        if found.get("complete"):
+            goal = f"{GOALS[at.stage]} {found.get('goal', '')}"
+            return Segment(at.stage, at.sub + 1, at.number + 1, centre=at.centre, goal=goal)
+    return at
+
+
+async def search(lab: Lab, params: TasV2) -> None:
+    """Best-first tree search in four stages, in batches that share one memory."""
+    total, deal = lab.left, cycle(await brainstorm(lab, params))
+    reviews: dict[Trial, str] = {}
+    at: Segment | None = Segment(drafts=params.drafts)
+    order: list[Trial] = []
+    while lab.left and at:
+        stage, room = stage_of(total - lab.left, total, bool(order or at.centre), params)
+        if not params.caps and stage != at.stage:
+            at = begin(stage, order[0] if order else at.centre, at.number + 1, params)
+            order = ranked(at.tree, lab.brief.metric)
+        slots = params.workers if params.caps else min(params.workers, room or params.workers)
+        picks = select(at, order, min(slots, lab.left), params, lab.rng)
+        grown = await batch(lab, at, picks, journal(at.tree, reviews), deal)
+        reviews |= dict(grown)
+        at = replace(at, tree=(*at.tree, *(trial for trial, _ in grown)), batches=at.batches + 1)
+        items = journal(at.tree, reviews)
+        order = await wanted(lab, at.tree, items, params)
+        if params.caps:
+            following = await by_caps(lab, at, order[0] if order else None, items, params, params.caps)
+            order = order if following is at else ranked(following.tree, lab.brief.metric) if following else []
+            at = following
+
+
+STRATEGY = Strategy(
+    "tas-v2", search, TasV2, purposes=("idea", "journal", "plan", "review", "best", "stage", "substage")
+)
