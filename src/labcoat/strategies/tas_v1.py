@@ -52,10 +52,6 @@ class TasV1(Params):
     """Whether prompts after the first show the idea and its runs. Original: yes; released port: no."""
 
 
-ORIGINAL = {"ideas": 50, "further": False}
-RELEASED = {"later_attempts": 4, "on_done": "finish", "further": False, "remember": False}
-
-
 @dataclass(frozen=True)
 class Progress:
     """Where the work on an idea stands: the run it is at, the attempts at it that failed, whether all is done."""
@@ -191,7 +187,8 @@ async def pursue(lab: Lab, params: TasV1, idea: Idea, number: int) -> None:
         at = replace(at, done=at.done or (done and params.on_done == "finish"))
         aim = aim if at.fails else plan
         edit = await lab.edit(base, FIX(aim=aim, plan=plan) if at.fails else plan, base.error)
-        base = await lab.trial(edit, action=at.action, idea=number, run=at.run, attempt=at.fails, plan=plan)
+        facts = {"topic": idea.name, "chain": number, "run": at.run, "attempt": at.fails}
+        base = await lab.trial(edit, action=at.action, idea=plan, **facts)
         attempts.append(Attempt(at, plan, base))
         at = after(at, base.ok)
 
@@ -208,4 +205,13 @@ async def search(lab: Lab, params: TasV1) -> None:
             return
 
 
-STRATEGY = Strategy("tas-v1", search, TasV1, purposes=("idea", "plan"))
+STRATEGY = Strategy(
+    "tas-v1",
+    search,
+    TasV1,
+    purposes=("idea", "plan"),
+    presets={
+        "original": {"ideas": 50, "further": False},
+        "released": {"later_attempts": 4, "on_done": "finish", "further": False, "remember": False},
+    },
+)

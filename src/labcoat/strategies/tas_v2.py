@@ -43,6 +43,8 @@ IDEA, DEBUG, REVIEW = Template(__file__, "idea"), Template(__file__, "debug"), T
 PLAN = {action: Template(__file__, action) for action in ("draft", "improve", "tune", "ablate")}
 JOURNAL, BEST = Template(__file__, "journal"), Template(__file__, "best")
 STAGE, SUBSTAGE = Template(__file__, "stage"), Template(__file__, "substage")
+TRIALS = "The trials so far:"
+Facts = dict[str, Any]
 Grown = tuple[Trial, str]
 """A trial and its review."""
 STARS = {2: "tune", 4: "ablate"}
@@ -79,10 +81,6 @@ class TasV2(Params):
     """Ideas for the drafts. Original: 1; released port: 0."""
     best_by: Literal["metric", "model"] = "metric"
     """Who says which good trial is the best. Original: model; released port: metric."""
-
-
-ORIGINAL = {"caps": (20, 12, 12, 18), "ideas": 1, "best_by": "model"}
-RELEASED = {"carry": False, "debug_stars": False, "ideas": 0}
 
 
 @dataclass(frozen=True)
@@ -156,11 +154,22 @@ def select(at: Segment, order: Sequence[Trial], slots: int, params: TasV2, rng: 
     return picks
 
 
-def stage_of(done: int, total: int, working: bool, params: TasV2) -> tuple[int, int]:
-    """The stage after ``done`` of ``total`` steps, and how many steps it still has; stage 1 until something works."""
-    ends = [*accumulate(int(total * share + 1e-9) for share in params.shares[:3]), total]
-    stage = 1 + next(i for i, end in enumerate(ends) if end > done) if working else 1
-    return stage, max(ends[stage - 1] - done, 0)
+def ends(total: int, shares: Sequence[float]) -> list[int]:
+    """The numbers of steps after which the stages end: shares rounded down, the last one has the rest."""
+    return [*accumulate(int(total * share + 1e-9) for share in shares[:3]), total]
+
+
+def by_shares(at: Segment, best: Trial | None, done: int, total: int, params: TasV2) -> Segment:
+    """What comes after a batch: the stage whose share it is now, but stage 1 until something works."""
+    best = best or at.centre
+    stage = sum(end <= done for end in ends(total, params.shares)[:3]) + 1 if best else 1
+    return at if stage == at.stage else begin(stage, best, at.number + 1, params)
+
+
+def room(at: Segment, done: int, total: int, params: TasV2) -> int:
+    """Trials that the next batch may have: no more than its stage has left, unless that is overdue."""
+    left = 0 if params.caps else ends(total, params.shares)[at.stage - 1] - done
+    return min(params.workers, left) if left > 0 else params.workers
 
 
 def complete(at: Segment, best: Trial | None, caps: Sequence[int]) -> bool | None:
@@ -190,69 +199,50 @@ def journal(tree: Sequence[Trial], reviews: Mapping[Trial, str]) -> tuple[str, .
     return tuple(items)
 
 
-def idea_prompt(brief: Brief, ideas: Sequence[str]) -> Prompt:
-    """What the model sees before an idea for the drafts."""
-    return Prompt.of(
-        [
-            Part("task", brief.prompt),
-            Part("history", "Ideas so far:", items=tuple(f"- {idea}" for idea in ideas)) if ideas else None,
-            Part("metric", f"Baseline: {brief.baseline.line}"),
-            *brief.files(brief.baseline.code),
-            Part("instruction", IDEA()),
-        ]
-    )
+def prompt(brief: Brief, instruction: str, *shown: Part | None) -> Prompt:
+    """A question: the task, what is shown for it, what is asked."""
+    return Prompt.of([Part("task", brief.prompt), *shown, Part("instruction", instruction)])
 
 
-def plan_prompt(brief: Brief, goal: str, action: str, base: Trial, topic: str, memory: Part) -> Prompt:
+def listed(title: str, items: Sequence[str]) -> Part | None:
+    """A memory as part of a prompt; none if it is empty."""
+    return Part("history", title, items=tuple(items)) if items else None
+
+
+def plan_prompt(brief: Brief, goal: str, action: str, base: Trial, topic: str, memory: Part | None) -> Prompt:
     """What the model sees before a draft, an improvement, a tuning or an ablation."""
-    return Prompt.of(
-        [
-            Part("task", brief.prompt),
-            Part("idea", f"The idea: {topic}") if topic else None,
-            memory,
-            Part("metric", f"Baseline: {brief.baseline.line}\nThe files below: {base.line}"),
-            *brief.files(base.code),
-            Part("instruction", PLAN[action](goal=goal)),
-        ]
-    )
+    idea = Part("idea", f"The idea: {topic}") if topic else None
+    standing = Part("metric", f"Baseline: {brief.baseline.line}\nThe files below: {base.line}")
+    return prompt(brief, PLAN[action](goal=goal), idea, memory, standing, *brief.files(base.code))
 
 
 def review_prompt(brief: Brief, base: Trial, trial: Trial) -> Prompt:
     """What the model sees of a trial that it reviews for the journal."""
-    return Prompt.of(
-        [
-            Part("task", brief.prompt),
-            Part("idea", f"The plan: {trial.facts['idea']}"),
-            Part("change", f"What was changed:\n{diff(base.code, trial.code)}"),
-            Part("metric", f"Before it: {base.line or base.status}\nAfter it: {trial.line or trial.status}"),
-            Part("error", trial.error),
-            Part("instruction", REVIEW()),
-        ]
-    )
+    plan = Part("idea", f"The plan: {trial.facts['idea']}")
+    change = Part("change", f"What was changed:\n{diff(base.code, trial.code)}")
+    results = Part("metric", f"Before it: {base.line or base.status}\nAfter it: {trial.line or trial.status}")
+    return prompt(brief, REVIEW(), plan, change, results, Part("error", trial.error))
 
 
-def journal_prompt(brief: Brief, items: tuple[str, ...], instruction: str) -> Prompt:
-    """A question about the journal."""
-    shown = Part("history", "The trials so far:", items=items)
-    return Prompt.of([Part("task", brief.prompt), shown, Part("instruction", instruction)])
-
-
-async def judge(lab: Lab, purpose: str, items: tuple[str, ...], instruction: str, **fields: Any) -> dict[str, Any]:
+async def judge(lab: Lab, purpose: str, items: Sequence[str], instruction: str, **fields: Any) -> dict[str, Any]:
     """What a model decides about the journal; nothing if it did not keep to the schema."""
     schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
-    found = (await lab.ask(purpose, journal_prompt(lab.brief, items, instruction), schema)).parsed
+    found = (await lab.ask(purpose, prompt(lab.brief, instruction, listed(TRIALS, items)), schema)).parsed
     return found if isinstance(found, dict) else {}
 
 
 async def brainstorm(lab: Lab, params: TasV2) -> list[str]:
-    """The ideas of this search."""
+    """The ideas of this search, each asked for in sight of those before it."""
     ideas: list[str] = []
+    start = lab.brief.baseline
+    shown = Part("metric", f"Baseline: {start.line}"), *lab.brief.files(start.code)
     for _ in range(params.ideas):
-        ideas.append((await lab.ask("idea", idea_prompt(lab.brief, ideas))).text)
+        asked = prompt(lab.brief, IDEA(), listed("Ideas so far:", ideas), *shown)
+        ideas.append((await lab.ask("idea", asked)).text)
     return ideas
 
 
-async def grow(lab: Lab, goal: str, action: str, base: Trial, plan: str, memory: Part, **facts: Any) -> Grown:
+async def grow(lab: Lab, goal: str, action: str, base: Trial, plan: str, memory: Part | None, facts: Facts) -> Grown:
     """One trial of a batch, planned where it has no plan yet, and its review."""
     if not plan:
         plan = (await lab.ask("plan", plan_prompt(lab.brief, goal, action, base, facts["topic"], memory))).text
@@ -262,30 +252,31 @@ async def grow(lab: Lab, goal: str, action: str, base: Trial, plan: str, memory:
 
 
 async def batch(
-    lab: Lab, at: Segment, picks: Sequence[Trial | None], items: tuple[str, ...], deal: Iterator[str]
+    lab: Lab, at: Segment, picks: Sequence[Trial | None], items: Sequence[str], deal: Iterator[str]
 ) -> list[Grown]:
-    """The trials of a batch: memory and names are settled before anything runs."""
-    special = STARS.get(at.stage, "improve")
-    actions = ["draft" if not pick else special if pick.ok else "debug" for pick in picks]
-    memory = Part("memory", "")
+    """The trials of a batch; its memory and the names in it are settled before anything runs."""
+    usual = STARS.get(at.stage, "improve")
+    actions = ["draft" if not pick else usual if pick.ok else "debug" for pick in picks]
+    memory = None
     if items and {"draft", "improve"} & {*actions}:
-        memory = Part("memory", (await lab.ask("journal", journal_prompt(lab.brief, items, JOURNAL()))).text)
-    named = [t.facts["idea"] for t in at.tree if t.facts["action"] == special]
+        summary = await lab.ask("journal", prompt(lab.brief, JOURNAL(), listed(TRIALS, items)))
+        memory = Part("memory", f"What the trials so far show:\n{summary.text}")
+    named = [trial.facts["idea"] for trial in at.tree if trial.facts["action"] == usual]
     jobs = []
     for slot, (action, pick) in enumerate(zip(actions, picks, strict=True)):
-        base, topic = pick or lab.brief.baseline, pick.facts["topic"] if pick else next(deal, "")
+        base, topic = (pick, pick.facts["topic"]) if pick else (lab.brief.baseline, next(deal, ""))
         plan = base.facts["idea"] if action == "debug" else ""
         if action in STARS.values():
-            tried = Part("history", "Tried so far:", items=tuple(named)) if named else memory
-            plan = (await lab.ask("plan", plan_prompt(lab.brief, at.goal, action, base, "", tried))).text
+            asked = plan_prompt(lab.brief, at.goal, action, base, "", listed("Tried so far:", named))
+            plan = (await lab.ask("plan", asked)).text
             named.append(plan)
-        where = {"topic": topic, "stage": at.stage, "sub": at.sub, "batch": at.batches, "slot": slot}
-        jobs.append(partial(grow, goal=at.goal, action=action, base=base, plan=plan, memory=memory, **where))
+        facts = {"topic": topic, "stage": at.stage, "sub": at.sub, "batch": at.batches, "slot": slot}
+        jobs.append(partial(grow, goal=at.goal, action=action, base=base, plan=plan, memory=memory, facts=facts))
     return await lab.parallel(jobs)
 
 
-async def wanted(lab: Lab, tree: Sequence[Trial], items: tuple[str, ...], params: TasV2) -> list[Trial]:
-    """The good trials, best first; what the model chooses, if it is to, before the others."""
+async def wanted(lab: Lab, tree: Sequence[Trial], items: Sequence[str], params: TasV2) -> list[Trial]:
+    """The good trials, best first; the model's choice, if it is to choose, before the others."""
     order = ranked(tree, lab.brief.metric)
     if params.best_by == "model" and len(order) > 1:
         numbers = {tree.index(trial) + 1: trial for trial in order}
@@ -295,21 +286,19 @@ async def wanted(lab: Lab, tree: Sequence[Trial], items: tuple[str, ...], params
 
 
 async def by_caps(
-    lab: Lab, at: Segment, best: Trial | None, items: tuple[str, ...], params: TasV2, caps: Sequence[int]
+    lab: Lab, at: Segment, best: Trial | None, items: Sequence[str], caps: Sequence[int], params: TasV2
 ) -> Segment | None:
     """What comes after a batch by the original's rules; None where the experiment ends."""
     ended, yes = complete(at, best, caps), {"type": "boolean"}
     if ended is None:
-        ended = bool((await judge(lab, "stage", items, STAGE(goal=at.goal), complete=yes)).get("complete"))
+        ended = (await judge(lab, "stage", items, STAGE(goal=at.goal), complete=yes)).get("complete")
     if ended:
-        abandoned = at.number == 1 and len(at.tree) >= caps[0]
-        if abandoned or at.stage == 4 or (not best and at.number <= 4):
-            return None
-        return begin(at.stage + 1, best, at.number + 1, params)
+        given_up = (at.number == 1 and len(at.tree) >= caps[0]) or (at.number <= 4 and not best)
+        return None if given_up or at.stage == 4 else begin(at.stage + 1, best, at.number + 1, params)
     if best:
         found = await judge(lab, "substage", items, SUBSTAGE(goal=at.goal), complete=yes, goal={"type": "string"})
         if found.get("complete"):
-            goal = f"{GOALS[at.stage]} {found.get('goal', '')}"
+            goal = f"{GOALS[at.stage]} {found['goal']}"
             return Segment(at.stage, at.sub + 1, at.number + 1, centre=at.centre, goal=goal)
     return at
 
@@ -317,27 +306,32 @@ async def by_caps(
 async def search(lab: Lab, params: TasV2) -> None:
     """Best-first tree search in four stages, in batches that share one memory."""
     total, deal = lab.left, cycle(await brainstorm(lab, params))
-    reviews: dict[Trial, str] = {}
     at: Segment | None = Segment(drafts=params.drafts)
     order: list[Trial] = []
+    reviews: dict[Trial, str] = {}
     while lab.left and at:
-        stage, room = stage_of(total - lab.left, total, bool(order or at.centre), params)
-        if not params.caps and stage != at.stage:
-            at = begin(stage, order[0] if order else at.centre, at.number + 1, params)
-            order = ranked(at.tree, lab.brief.metric)
-        slots = params.workers if params.caps else min(params.workers, room or params.workers)
-        picks = select(at, order, min(slots, lab.left), params, lab.rng)
+        slots = min(lab.left, room(at, total - lab.left, total, params))
+        picks = select(at, order, slots, params, lab.rng)
         grown = await batch(lab, at, picks, journal(at.tree, reviews), deal)
         reviews |= dict(grown)
         at = replace(at, tree=(*at.tree, *(trial for trial, _ in grown)), batches=at.batches + 1)
         items = journal(at.tree, reviews)
         order = await wanted(lab, at.tree, items, params)
+        best = order[0] if order else None
         if params.caps:
-            following = await by_caps(lab, at, order[0] if order else None, items, params, params.caps)
-            order = order if following is at else ranked(following.tree, lab.brief.metric) if following else []
-            at = following
+            at = await by_caps(lab, at, best, items, params.caps, params)
+        else:
+            at = by_shares(at, best, total - lab.left, total, params)
+        order = [trial for trial in order if at and trial in at.tree]
 
 
 STRATEGY = Strategy(
-    "tas-v2", search, TasV2, purposes=("idea", "journal", "plan", "review", "best", "stage", "substage")
+    "tas-v2",
+    search,
+    TasV2,
+    purposes=("idea", "journal", "plan", "review", "best", "stage", "substage"),
+    presets={
+        "original": {"caps": (20, 12, 12, 18), "ideas": 1, "best_by": "model"},
+        "released": {"carry": False, "debug_stars": False, "ideas": 0},
+    },
 )
