@@ -196,12 +196,14 @@ def test_a_plan_sees_the_idea_its_runs_and_the_code_as_it_is() -> None:
     first, second, repair = seen[1:]
     assert first.get("instruction").startswith("Carry out the idea above in at most 5 runs")
     assert second.get("idea") == "The idea: idea 1: do 1"
-    assert second.get("history") == "Its runs so far:\nRun 1, attempt 1: score = 0.5 (higher is better)\n   plan 0.1"
+    assert (
+        second.get("history") == "Its runs so far:\nRun 1, attempt 1: score = 0.5 (higher is better)\n  Plan: plan 0.1"
+    )
     assert second.files == {path: run.trials[0].code.text(path) for path in second.files}
     assert "set `done`" in second.get("instruction") and "4 of 5 runs" in second.get("instruction")
     assert "ValueError: by the script" in repair.get("error")
     assert "2 of 3 attempts" in repair.get("instruction")
-    assert repair.get("history").endswith("Run 2, attempt 1: crash\n   plan 0.2")
+    assert repair.get("history").endswith("Run 2, attempt 1: crash: ValueError: by the script\n  Plan: plan 0.2")
     assert repair.files == {path: run.trials[1].code.text(path) for path in repair.files}
 
 

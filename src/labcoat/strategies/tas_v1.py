@@ -77,15 +77,6 @@ class Idea:
         return f"{self.name}: {self.experiment}"
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """One execution of an idea: what it was to do and what came of it."""
-
-    at: Progress
-    plan: str
-    trial: Trial
-
-
 def allowed(at: Progress, params: TasV1) -> int:
     """Attempts that the present run has."""
     return params.attempts if at.run == 1 else params.later_attempts
@@ -107,12 +98,14 @@ def schema(**fields: str) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*fields], "additionalProperties": False}
 
 
-def history(attempts: list[Attempt]) -> tuple[str, ...]:
+def history(chain: list[Trial]) -> tuple[str, ...]:
     """A paragraph for each attempt of an idea, newest last."""
-    return tuple(
-        f"Run {a.at.run}, attempt {a.at.fails + 1}: {a.trial.line or a.trial.status}\n   {' '.join(a.plan.split())}"
-        for a in attempts
-    )
+    items = []
+    for t in chain:
+        result = t.line or f"{t.status}: {t.error.rpartition(chr(10))[2].removeprefix(f'{t.status}: ')}"
+        plan = " ".join(t.facts["idea"].split())
+        items.append(f"Run {t.facts['run']}, attempt {t.facts['attempt'] + 1}: {result}\n  Plan: {plan}")
+    return tuple(items)
 
 
 def idea_prompt(brief: Brief, params: TasV1, ideas: list[Idea], draft: Idea | None, number: int) -> Prompt:
@@ -130,25 +123,23 @@ def idea_prompt(brief: Brief, params: TasV1, ideas: list[Idea], draft: Idea | No
     )
 
 
-def plan_prompt(brief: Brief, params: TasV1, idea: Idea, at: Progress, attempts: list[Attempt], base: Trial) -> Prompt:
+def plan_prompt(brief: Brief, params: TasV1, idea: Idea, at: Progress, chain: list[Trial]) -> Prompt:
     """What the researcher sees before an attempt: to begin, to go on or to repair."""
-    shown = params.remember or not attempts
+    base = chain[-1] if chain else brief.baseline
+    if at.fails:
+        instruction = REPAIR(left=allowed(at, params) - at.fails, attempts=allowed(at, params))
+    else:
+        instruction = NEXT(left=params.runs - at.run + 1, runs=params.runs) if chain else FIRST(runs=params.runs)
+    told = params.remember or not chain
     return Prompt.of(
         [
             Part("task", brief.prompt),
-            Part("idea", f"The idea: {idea}") if shown else None,
-            Part("history", "Its runs so far:", items=history(attempts)) if shown and attempts else None,
+            Part("idea", f"The idea: {idea}") if told else None,
+            Part("history", "Its runs so far:", items=history(chain)) if told and chain else None,
             Part("metric", f"Baseline: {brief.baseline.line}\nThe files below: {base.line or base.status}"),
             *brief.files(base.code),
             Part("error", base.error),
-            Part(
-                "instruction",
-                REPAIR(left=allowed(at, params) - at.fails, attempts=allowed(at, params))
-                if at.fails
-                else NEXT(left=params.runs - at.run + 1, runs=params.runs)
-                if attempts
-                else FIRST(runs=params.runs),
-            ),
+            Part("instruction", instruction),
         ]
     )
 
@@ -176,20 +167,20 @@ async def brainstorm(lab: Lab, params: TasV1, earlier: list[Idea]) -> list[Idea]
 
 async def pursue(lab: Lab, params: TasV1, idea: Idea, number: int) -> None:
     """Carry out one idea, from the baseline, until it has ended."""
-    at, base, attempts, aim = Progress(), lab.brief.baseline, list[Attempt](), ""
+    at, base, aim = Progress(), lab.brief.baseline, ""
+    chain: list[Trial] = []
     while lab.left and not over(at, params):
-        prompt = plan_prompt(lab.brief, params, idea, at, attempts, base)
         fields = schema(plan="string", **({"done": "boolean"} if at.action == "improve" else {}))
-        found = answer(await lab.ask("plan", prompt, fields))
-        plan, done = found.get("plan") or idea.experiment, bool(found.get("done"))
-        if done and params.on_done == "stop":
+        found = answer(await lab.ask("plan", plan_prompt(lab.brief, params, idea, at, chain), fields))
+        if found.get("done") and params.on_done == "stop":
             return
-        at = replace(at, done=at.done or (done and params.on_done == "finish"))
+        at = replace(at, done=at.done or (params.on_done == "finish" and bool(found.get("done"))))
+        plan = found.get("plan") or idea.experiment
         aim = aim if at.fails else plan
         edit = await lab.edit(base, FIX(aim=aim, plan=plan) if at.fails else plan, base.error)
         facts = {"topic": idea.name, "chain": number, "run": at.run, "attempt": at.fails}
         base = await lab.trial(edit, action=at.action, idea=plan, **facts)
-        attempts.append(Attempt(at, plan, base))
+        chain.append(base)
         at = after(at, base.ok)
 
 

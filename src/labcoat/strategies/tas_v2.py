@@ -9,12 +9,12 @@ Source: Yamada et al. 2025 (SakanaAI/AI-Scientist-v2, treesearch/); FML-bench, s
     4. a review of each trial goes into the journal.
 
 Ours differs from the original and the released port, for these reasons:
-    - stages have shares of the steps, as in the port, and none is left early: the original stops by rules of its own
-      (`caps`), wherever the budget stands. Its sub-stages, which empty the journal, come with these rules only;
-    - while nothing works stage 1 goes on, at the cost of the later ones: the original gives up, even if the first good
-      trial came with the last batch, and the port tunes what does not exist;
-    - stage 3 begins with the best so far, as in the original: the port begins again at the baseline, so that a third
-      of the steps never reach the later search (`carry`). The best of a stage then is never worse than its start;
+    - stages have shares of the steps, as in the port, so that the budget is used: the original ends by rules of its own
+      (`caps`), and its sub-stages, each of which begins with an empty journal, come with these rules only;
+    - while nothing works stage 1 goes on, at the cost of the later ones: the original gives up, even where the last
+      batch brought a good trial, and the port enters the next stage with nothing to tune;
+    - every stage begins with the best so far in its journal, as in the original, so the best is never lost: the port
+      begins stage 3 at the baseline, and what 30 % of the steps found is not built upon (`carry`);
     - `ideas` ideas are asked for and given to the drafts in turn, and to what grows from them. The original has one
       idea a run; the port asks for three, looks for a file that no task has, and gets none;
     - the best is the best in the metric, there being one number; the original asks a model, with the metric to fall
@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, cycle
 from random import Random
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -44,6 +44,8 @@ PLAN = {action: Template(__file__, action) for action in ("draft", "improve", "t
 JOURNAL, BEST = Template(__file__, "journal"), Template(__file__, "best")
 STAGE, SUBSTAGE = Template(__file__, "stage"), Template(__file__, "substage")
 TRIALS = "The trials so far:"
+Share = Annotated[float, Field(ge=0, le=1)]
+Cap = Annotated[int, Field(ge=1)]
 Facts = dict[str, Any]
 Grown = tuple[Trial, str]
 """A trial and its review."""
@@ -68,11 +70,11 @@ class TasV2(Params):
     """Probability that a pick is a broken leaf, if there is one. Original: 0.5; released port: 0.5."""
     max_debug_depth: int = Field(3, ge=0)
     """A leaf behind more broken trials than this is given up. Original: 3; released port: 3."""
-    shares: tuple[float, float, float, float] = (0.1, 0.2, 0.5, 0.2)
-    """What the stages have of the steps; the last one has the rest. Original: none; released port: the same."""
-    caps: tuple[int, int, int, int] | None = None
-    """Trials in the journal at which a stage ends, which brings in the original's rules of ending, instead of shares.
-    Original: 20, 12, 12, 18; released port: none."""
+    shares: tuple[Share, Share, Share] = (0.1, 0.2, 0.5)
+    """What stages 1 to 3 have of the steps; stage 4 has the rest. Original: none; released port: 0.1, 0.2, 0.5."""
+    caps: tuple[Cap, Cap, Cap, Cap] | None = None
+    """Trials in its journal at which a stage ends at the latest: with them the original's rules of ending hold, and
+    no shares. Original: 20, 12, 12, 18; released port: none."""
     carry: bool = True
     """Whether a later stage begins with the best so far in its journal. Original: yes; released port: no."""
     debug_stars: bool = True
@@ -156,7 +158,7 @@ def select(at: Segment, order: Sequence[Trial], slots: int, params: TasV2, rng: 
 
 def ends(total: int, shares: Sequence[float]) -> list[int]:
     """The numbers of steps after which the stages end: shares rounded down, the last one has the rest."""
-    return [*accumulate(int(total * share + 1e-9) for share in shares[:3]), total]
+    return [*accumulate(int(total * share + 1e-9) for share in shares), total]
 
 
 def by_shares(at: Segment, best: Trial | None, done: int, total: int, params: TasV2) -> Segment:
@@ -191,8 +193,8 @@ def journal(tree: Sequence[Trial], reviews: Mapping[Trial, str]) -> tuple[str, .
     """A paragraph for each trial, newest last."""
     items = []
     for number, t in enumerate(tree, 1):
-        reason = t.error.strip().rpartition("\n")[2]
-        result = t.line if t.ok else f"{t.status} after {debug_depth(t)} repairs: {reason}"
+        reason = t.error.rpartition("\n")[2].removeprefix(f"{t.status}: ")
+        result = t.line or f"{t.status}, {debug_depth(t)} failed before it: {reason}"
         said = {"Plan": t.facts["idea"], "Review": reviews.get(t, "")}
         lines = [f"  {name}: {' '.join(text.split())}" for name, text in said.items() if text]
         items.append("\n".join([f"{number}. [{t.facts['action']}] {result}", *lines]))
