@@ -20,11 +20,11 @@ Left out of all presets: seed ideas, which tasks do not have, and the literature
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from labcoat.lab import Brief, Lab, Params, Part, Prompt, Reply, Strategy, Template, Trial
+from labcoat.lab import Brief, Lab, Params, Part, Prompt, Strategy, Template, Trial, record
 
 IDEA, REFLECT = Template(__file__, "idea"), Template(__file__, "reflect")
 FIRST, NEXT, REPAIR = Template(__file__, "first"), Template(__file__, "next"), Template(__file__, "repair")
@@ -92,12 +92,6 @@ def over(at: Progress, params: TasV1) -> bool:
     return at.run > params.runs or at.fails >= allowed(at, params) or (at.done and not at.fails)
 
 
-def schema(**fields: str) -> dict[str, Any]:
-    """The schema of an object with these fields, all required."""
-    properties = {name: {"type": kind} for name, kind in fields.items()}
-    return {"type": "object", "properties": properties, "required": [*fields], "additionalProperties": False}
-
-
 def history(chain: list[Trial]) -> tuple[str, ...]:
     """A paragraph for each attempt of an idea, newest last."""
     items = []
@@ -144,11 +138,6 @@ def plan_prompt(brief: Brief, params: TasV1, idea: Idea, at: Progress, chain: li
     )
 
 
-def answer(reply: Reply) -> dict[str, Any]:
-    """The fields of a reply; none if the model did not keep to the schema."""
-    return reply.parsed if isinstance(reply.parsed, dict) else {}
-
-
 async def brainstorm(lab: Lab, params: TasV1, earlier: list[Idea]) -> list[Idea]:
     """A batch of ideas; one whose reply cannot be read is dropped, so there may be fewer."""
     ideas: list[Idea] = []
@@ -156,8 +145,8 @@ async def brainstorm(lab: Lab, params: TasV1, earlier: list[Idea]) -> list[Idea]
         draft: Idea | None = None
         for number in range(1, params.rounds + 1):
             prompt = idea_prompt(lab.brief, params, earlier + ideas, draft, number)
-            fields = schema(name="string", experiment="string", **({"done": "boolean"} if draft else {}))
-            found = answer(await lab.ask("idea", prompt, fields))
+            schema = record(name="string", experiment="string", **({"done": "boolean"} if draft else {}))
+            found = (await lab.ask("idea", prompt, schema)).fields
             draft = Idea(found["name"], found["experiment"]) if found else None
             if not found or found.get("done"):
                 break
@@ -170,8 +159,8 @@ async def pursue(lab: Lab, params: TasV1, idea: Idea, number: int) -> None:
     at, base, aim = Progress(), lab.brief.baseline, ""
     chain: list[Trial] = []
     while lab.left and not over(at, params):
-        fields = schema(plan="string", **({"done": "boolean"} if at.action == "improve" else {}))
-        found = answer(await lab.ask("plan", plan_prompt(lab.brief, params, idea, at, chain), fields))
+        schema = record(plan="string", **({"done": "boolean"} if at.action == "improve" else {}))
+        found = (await lab.ask("plan", plan_prompt(lab.brief, params, idea, at, chain), schema)).fields
         if found.get("done") and params.on_done == "stop":
             return
         at = replace(at, done=at.done or (params.on_done == "finish" and bool(found.get("done"))))

@@ -37,13 +37,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from labcoat.lab import Brief, Lab, Metric, Params, Part, Prompt, Strategy, Template, Trial, diff
+from labcoat.lab import Brief, Lab, Metric, Params, Part, Prompt, Strategy, Template, Trial, diff, record
 
 IDEA, DEBUG, REVIEW = Template(__file__, "idea"), Template(__file__, "debug"), Template(__file__, "review")
 PLAN = {action: Template(__file__, action) for action in ("draft", "improve", "tune", "ablate")}
 JOURNAL, BEST = Template(__file__, "journal"), Template(__file__, "best")
 STAGE, SUBSTAGE = Template(__file__, "stage"), Template(__file__, "substage")
-TRIALS = "The trials so far:"
 Share = Annotated[float, Field(ge=0, le=1)]
 Cap = Annotated[int, Field(ge=1)]
 Facts = dict[str, Any]
@@ -226,11 +225,9 @@ def review_prompt(brief: Brief, base: Trial, trial: Trial) -> Prompt:
     return prompt(brief, REVIEW(), plan, change, results, Part("error", trial.error))
 
 
-async def judge(lab: Lab, purpose: str, items: Sequence[str], instruction: str, **fields: Any) -> dict[str, Any]:
-    """What a model decides about the journal; nothing if it did not keep to the schema."""
-    schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
-    found = (await lab.ask(purpose, prompt(lab.brief, instruction, listed(TRIALS, items)), schema)).parsed
-    return found if isinstance(found, dict) else {}
+def journal_prompt(brief: Brief, items: Sequence[str], instruction: str) -> Prompt:
+    """A question about the trials so far."""
+    return prompt(brief, instruction, listed("The trials so far:", items))
 
 
 async def brainstorm(lab: Lab, params: TasV2) -> list[str]:
@@ -244,9 +241,11 @@ async def brainstorm(lab: Lab, params: TasV2) -> list[str]:
     return ideas
 
 
-async def grow(lab: Lab, goal: str, action: str, base: Trial, plan: str, memory: Part | None, facts: Facts) -> Grown:
+async def grow(
+    lab: Lab, goal: str, action: str, base: Trial, plan: str | None, memory: Part | None, facts: Facts
+) -> Grown:
     """One trial of a batch, planned where it has no plan yet, and its review."""
-    if not plan:
+    if plan is None:
         plan = (await lab.ask("plan", plan_prompt(lab.brief, goal, action, base, facts["topic"], memory))).text
     edit = await lab.edit(base, DEBUG(plan=plan) if action == "debug" else plan, base.error)
     trial = await lab.trial(edit, action=action, idea=plan, **facts)
@@ -261,13 +260,13 @@ async def batch(
     actions = ["draft" if not pick else usual if pick.ok else "debug" for pick in picks]
     memory = None
     if items and {"draft", "improve"} & {*actions}:
-        summary = await lab.ask("journal", prompt(lab.brief, JOURNAL(), listed(TRIALS, items)))
+        summary = await lab.ask("journal", journal_prompt(lab.brief, items, JOURNAL()))
         memory = Part("memory", f"What the trials so far show:\n{summary.text}")
     named = [trial.facts["idea"] for trial in at.tree if trial.facts["action"] == usual]
     jobs = []
     for slot, (action, pick) in enumerate(zip(actions, picks, strict=True)):
         base, topic = (pick, pick.facts["topic"]) if pick else (lab.brief.baseline, next(deal, ""))
-        plan = base.facts["idea"] if action == "debug" else ""
+        plan = base.facts["idea"] if action == "debug" else None
         if action in STARS.values():
             asked = plan_prompt(lab.brief, at.goal, action, base, "", listed("Tried so far:", named))
             plan = (await lab.ask("plan", asked)).text
@@ -282,8 +281,9 @@ async def wanted(lab: Lab, tree: Sequence[Trial], items: Sequence[str], params: 
     order = ranked(tree, lab.brief.metric)
     if params.best_by == "model" and len(order) > 1:
         numbers = {tree.index(trial) + 1: trial for trial in order}
-        found = await judge(lab, "best", items, BEST(), trial={"type": "integer", "enum": [*numbers]})
-        order.sort(key=lambda trial: trial is not numbers.get(found.get("trial", 0)))
+        schema = record(trial={"type": "integer", "enum": [*numbers]})
+        reply = await lab.ask("best", journal_prompt(lab.brief, items, BEST()), schema)
+        order.sort(key=lambda trial: trial is not numbers.get(reply.fields.get("trial", 0)))
     return order
 
 
@@ -291,14 +291,16 @@ async def by_caps(
     lab: Lab, at: Segment, best: Trial | None, items: Sequence[str], caps: Sequence[int], params: TasV2
 ) -> Segment | None:
     """What comes after a batch by the original's rules; None where the experiment ends."""
-    ended, yes = complete(at, best, caps), {"type": "boolean"}
+    ended = complete(at, best, caps)
     if ended is None:
-        ended = (await judge(lab, "stage", items, STAGE(goal=at.goal), complete=yes)).get("complete")
+        asked = journal_prompt(lab.brief, items, STAGE(goal=at.goal))
+        ended = (await lab.ask("stage", asked, record(complete="boolean"))).fields.get("complete")
     if ended:
         given_up = (at.number == 1 and len(at.tree) >= caps[0]) or (at.number <= 4 and not best)
         return None if given_up or at.stage == 4 else begin(at.stage + 1, best, at.number + 1, params)
     if best:
-        found = await judge(lab, "substage", items, SUBSTAGE(goal=at.goal), complete=yes, goal={"type": "string"})
+        asked = journal_prompt(lab.brief, items, SUBSTAGE(goal=at.goal))
+        found = (await lab.ask("substage", asked, record(complete="boolean", goal="string"))).fields
         if found.get("complete"):
             goal = f"{GOALS[at.stage]} {found['goal']}"
             return Segment(at.stage, at.sub + 1, at.number + 1, centre=at.centre, goal=goal)
@@ -311,12 +313,14 @@ async def search(lab: Lab, params: TasV2) -> None:
     at: Segment | None = Segment(drafts=params.drafts)
     order: list[Trial] = []
     reviews: dict[Trial, str] = {}
-    while lab.left and at:
+    while at:
         slots = min(lab.left, room(at, total - lab.left, total, params))
         picks = select(at, order, slots, params, lab.rng)
         grown = await batch(lab, at, picks, journal(at.tree, reviews), deal)
         reviews |= dict(grown)
         at = replace(at, tree=(*at.tree, *(trial for trial, _ in grown)), batches=at.batches + 1)
+        if not lab.left:
+            return
         items = journal(at.tree, reviews)
         order = await wanted(lab, at.tree, items, params)
         best = order[0] if order else None
