@@ -147,7 +147,7 @@ class Driver:
         try:
             while True:
                 try:
-                    request = coroutine.throw(error) if error else coroutine.send(value)
+                    request = self._advance(coroutine, value, error)
                 except StopIteration as stop:
                     return stop.value
                 except (LabcoatError, OutOfSteps):
@@ -172,6 +172,10 @@ class Driver:
         finally:
             with contextlib.suppress(RuntimeError):  # one that catches everything may not want to end
                 coroutine.close()
+
+    def _advance(self, coroutine: Coroutine[Any, Any, Any], value: Any, error: Exception | None) -> Any:
+        """Run the strategy's own code up to its next request."""
+        return coroutine.throw(error) if error else coroutine.send(value)
 
     def _failed(self, failure: BaseException) -> StrategyError:
         last = traceback.extract_tb(failure.__traceback__)[-1]

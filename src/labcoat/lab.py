@@ -185,6 +185,10 @@ class Strategy:
         beside = sorted(self.path.parent.glob(f"{self.path.stem}.*.md"))
         return {p.name: p.read_text(encoding="utf-8") for p in [self.path, *beside]}
 
+    def prompts(self) -> dict[str, str]:
+        """The templates among its source."""
+        return {name: text for name, text in self.source().items() if name.endswith(".md")}
+
 
 def source_hash(source: dict[str, str]) -> str:
     """Identity of a strategy's source."""
