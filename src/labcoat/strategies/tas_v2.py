@@ -1,12 +1,12 @@
 """The AI Scientist v2: best-first tree search in four stages, in batches, with a journal that a model summarises.
 
 Source: Yamada et al. 2025 (SakanaAI/AI-Scientist-v2, treesearch/); FML-bench, section 4 and appendix B.
-    1. drafts are edits of the baseline; every other trial edits one before it: debug a broken leaf, improve a good one;
-    2. a batch of `workers` picks is made at once: with probability `debug_prob` a broken leaf; else the best good
-       trial of a tree that the batch has not touched. One summary of the journal serves the whole batch;
-    3. stages: 1 first implementations, 2 tuning, 3 research, 4 ablations. A stage begins with the best so far as its
-       only tree. Stages 2 and 4 are stars around that one, one named hyper-parameter or component at a time;
-    4. a review of each trial goes into the journal.
+    1. a trial is a draft (an edit of the baseline), the repair of a failed leaf, or an edit of a good trial;
+    2. the `workers` parents of a batch are picked at once: with probability `debug_prob` a failed leaf, else the best
+       good trial of a tree that the batch has not touched. One summary of the journal serves the whole batch;
+    3. stages: 1 first implementations, 2 tuning, 3 research, 4 ablations. Each begins with the best so far as its only
+       tree; 2 and 4 edit that one only, a hyper-parameter or a component at a time, none of them twice;
+    4. every trial is reviewed, and plan, result and review go into the journal of its stage.
 
 Ours differs from the original and the released port, for these reasons:
     - stages have shares of the steps, as in the port, so that the budget is used: the original ends by rules of its own
@@ -66,9 +66,9 @@ class TasV2(Params):
     drafts: int = Field(3, ge=0)
     """Trees that stage 1 begins. Original: 3; released port: 3."""
     debug_prob: float = Field(0.5, ge=0, le=1)
-    """Probability that a pick is a broken leaf, if there is one. Original: 0.5; released port: 0.5."""
+    """Probability that a pick is a failed leaf, if there is one. Original: 0.5; released port: 0.5."""
     max_debug_depth: int = Field(3, ge=0)
-    """A leaf behind more broken trials than this is given up. Original: 3; released port: 3."""
+    """Failures in a row that a failed leaf may have before it to be debugged. Original: 3; released port: 3."""
     shares: tuple[Share, Share, Share] = (0.1, 0.2, 0.5)
     """What stages 1 to 3 have of the steps; stage 4 has the rest. Original: none; released port: 0.1, 0.2, 0.5."""
     caps: tuple[Cap, Cap, Cap, Cap] | None = None
