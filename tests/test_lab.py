@@ -13,7 +13,7 @@ import pytest
 from labcoat.budget import LimitReached, Limits
 from labcoat.errors import InputError, StrategyError
 from labcoat.history import History
-from labcoat.lab import Lab, OutOfSteps, Params, Part, Prompt, Trial
+from labcoat.lab import Lab, OutOfSteps, Params, Part, Prompt, Trial, record
 from labcoat.models import Call, Models, Reply
 from labcoat.models.scripted import ScriptedModel
 from labcoat.testing import World, measured
@@ -465,3 +465,12 @@ def test_a_batch_without_a_step_left_ends_the_search(simulate: Simulate) -> None
             await lab.parallel([job, job])
 
     assert len(simulate(search, steps=3).trials) == 3
+
+
+def test_the_schema_of_an_object_requires_all_its_fields() -> None:
+    assert record(plan="string", trial={"type": "integer", "enum": [1, 2]}) == {
+        "type": "object",
+        "properties": {"plan": {"type": "string"}, "trial": {"type": "integer", "enum": [1, 2]}},
+        "required": ["plan", "trial"],
+        "additionalProperties": False,
+    }

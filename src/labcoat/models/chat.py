@@ -120,6 +120,11 @@ class Reply:
     latency: float = 0.0
     finish: Finish = "stop"
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of an object that was asked for by a schema; none if the model did not keep to it."""
+        return self.parsed if isinstance(self.parsed, dict) else {}
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for the journal."""
         return {**vars(self), "usage": dict(vars(self.usage))}
