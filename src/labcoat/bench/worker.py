@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from labcoat.bench import constraints, dataset, environment, home, machine, sandbox, scratch
+from labcoat.bench import constraints, dataset, environment, gpus, home, machine, processors, sandbox, scratch
 from labcoat.bench.dataset import Dataset, Problem
 from labcoat.bench.environment import Environment
 from labcoat.bench.outcome import Measure, Outcome, error_text
@@ -44,10 +44,18 @@ class SandboxedBench:
         self._open = ExitStack()
         self._val_scorer: Scorer | None = None
         self._baselines: dict[int, Outcome] = {}
+        self._notes: list[str] = []
 
     def prepare(self) -> None:
-        """Build or find environment and data."""
+        """Build or find environment and data.
+
+        Raises:
+            CannotRunHere: they cannot be made, or this machine has fewer GPUs than a phase needs.
+        """
         manifest = self.task.manifest
+        self._notes = asked(self.task)
+        for note in self._notes:
+            self._report(note)
         self.environment: Environment = environment.prepare(manifest.environment.requires, self._report)
         requires = manifest.score.requires
         self.scoring: Environment = self.environment
@@ -113,6 +121,7 @@ class SandboxedBench:
             "environment": {"lock": self.environment.lock, "lock_hash": self.environment.lock_hash},
             "dataset": {"fingerprint": self.dataset.fingerprint, "scale": self._scale},
             "machine": machine.facts(),
+            "notes": self._notes,
             "salt_hash": sha256(home.salt()),
         }
 
@@ -218,6 +227,22 @@ class SandboxedBench:
             executions=phases.executions,
             artefact=phases.artefact_hash,
         )
+
+
+def asked(task: Task) -> list[str]:
+    """What this machine lacks of what the task asks for and can do without.
+
+    Raises:
+        CannotRunHere: it lacks GPUs.
+    """
+    notes, here = [], len(processors.usable())
+    for phase in task.manifest.phase:
+        resources = phase.resources
+        if resources.gpus:
+            gpus.check(gpus.here(), resources.gpus, resources.gpu_memory_mb, f"{task.id}: phase {phase.name}")
+        if resources.cpus > here:
+            notes.append(f"{phase.name} asks for {resources.cpus} processors, here are {here}: it runs on those")
+    return notes
 
 
 def measure(phases: Phases, problems: Sequence[Problem], score: Score) -> Metrics:
