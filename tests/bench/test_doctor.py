@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from labcoat.bench import command, doctor, environment, home, remedies, sandbox, seccomp
+from labcoat.bench.attempts import Attempts
 from labcoat.bench.doctor import Diagnosis, Row
 from labcoat.bench.environment import Environment
 from labcoat.bench.process import Finished
@@ -74,26 +75,26 @@ def test_a_filter_that_is_not_there_is_noticed(
 
 
 def test_limits_that_do_not_hold_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = doctor.Probes(sandbox.Unsandboxed(), tmp_path, tmp_path)
+    place = Attempts(sandbox.Unsandboxed(), tmp_path, tmp_path)
     endless = Finished(0, "x" * (4 << 20), "", 9.0)
     monkeypatch.setattr(place, "run", lambda *given, **limits: endless)
     for what in ("memory", "disk", "time", "logs"):
-        state, seen = place.try_(what)
+        state, seen = place.at(what)
         assert state == "missing" and ("not ended" in seen or "4096 KiB were kept" in seen)
     answers = {"processes": 48, "files": "", "network": "", "user": {"uid": 0, "capabilities": 0, "more": False}}
     answers["threads"] = {"given": 2, "said": "", "share": 2.0}
     answers["gpu"] = {"devices": ["nvidia0"], "cuda": 0}
     monkeypatch.setattr(place, "answer", lambda name, *given, **limits: answers[name])
-    assert {what: place.try_(what)[0] for what in answers} == dict.fromkeys(answers, "missing")
+    assert {what: place.at(what)[0] for what in answers} == dict.fromkeys(answers, "missing")
 
 
 def test_an_attempt_that_cannot_be_made_is_not_taken_for_one_that_failed(
     labcoat_home: Path, monkeypatch: pytest.MonkeyPatch, open_folder: Path
 ) -> None:
-    probes = doctor.Probes(sandbox.Unsandboxed(), open_folder, environment.base_prefix(lambda text: None))
+    attempts = Attempts(sandbox.Unsandboxed(), open_folder, environment.base_prefix(lambda text: None))
     monkeypatch.setattr("labcoat.bench.probe.__file__", __file__)  # another program, which fails
     for what in ("files", "network", "processes", "threads", "user", "time", "memory", "tree"):
-        found = doctor.row(what, "", probes, None)
+        found = doctor.row(what, "", attempts, None)
         assert found.state == "missing" and "Error" in found.seen, found
 
 

@@ -118,6 +118,11 @@ def test_a_command_runs_on_its_processors_only(either: sandbox.Sandbox, numpy_en
         assert len(everything.held) == len(mine)  # the command has given its own back
 
 
+def test_a_scorer_has_one_processor(open_bench: OpenBench, either: sandbox.Sandbox) -> None:
+    scorer = open_bench(either)._scorer()
+    assert len(os.sched_getaffinity(scorer._child.process.pid)) == 1
+
+
 def test_a_task_that_asks_for_more_processors_than_there_are_is_told(
     open_bench: OpenBench, either: sandbox.Sandbox
 ) -> None:
@@ -142,6 +147,7 @@ H100, T4 = Gpu(1, "GPU-aaa", "NVIDIA H100", 81559), Gpu(0, "GPU-bbb", "NVIDIA T4
 def test_gpus_are_listed_from_devices_driver_and_nvidia_smi() -> None:
     assert gpus.listed(DEVICES, INFORMATION, SMI) == [T4, H100, Gpu(10, "", "NVIDIA H100", None)]
     assert gpus.listed(["nvidia0"], [], "") == [Gpu(0)]
+    assert gpus.models([T4, Gpu(1)]) == {"gpus": ["NVIDIA T4", "/dev/nvidia1"]} and gpus.models([]) == {}
     assert gpus.listed(["null", "nvidiactl"], [], "") == []
 
 

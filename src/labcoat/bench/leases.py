@@ -6,6 +6,7 @@ import fcntl
 import os
 import platform
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -18,7 +19,7 @@ class Lease:
     def __init__(self, kind: str, numbers: Sequence[int], most: int) -> None:
         """Take the first ``most`` of ``numbers`` that are free; fewer where fewer are."""
         self._locks: dict[int, int] = {}
-        folder = home.folder(kind)
+        folder = home.folder(kind) if numbers else Path()
         for number in numbers:
             if len(self._locks) == most:
                 break
