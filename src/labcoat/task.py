@@ -93,13 +93,17 @@ class Resources(Table):
     """Limits of one phase."""
 
     cpus: int = Field(1, ge=1)
-    """Threads that numerical libraries may use."""
+    """Processors that it runs on, and threads that numerical libraries start."""
     memory_mb: int = Field(2048, ge=64)
     """Memory of the whole process tree, in MiB."""
     processes: int = Field(128, ge=1)
     """Processes and threads of the whole tree."""
     disk_mb: int = Field(1024, ge=1)
     """Largest file that may be written, in MiB."""
+    gpus: int = Field(0, ge=0)
+    """GPUs that it sees, its own while it runs."""
+    gpu_memory_mb: int | None = Field(None, ge=1)
+    """Memory that each of them must have, in MiB, where nvidia-smi says how much it has; declared, not held."""
 
 
 class Phase(Table):
@@ -412,8 +416,11 @@ class Task:
             facts.append(f"Constraint: {bound.metric} {bound.side.replace('_', ' ')} {against}{slack} ({rule})")
         for phase in manifest.phase:
             limits = phase.resources
+            gpus = f", {limits.gpus} GPU(s)" if limits.gpus else ""
+            gpus += f" of {limits.gpu_memory_mb} MiB" if limits.gpus and limits.gpu_memory_mb else ""
             facts.append(
-                f"Limits of {phase.name}: {phase.timeout:g} s, {limits.cpus} thread(s), {limits.memory_mb} MiB memory"
+                f"Limits of {phase.name}: {phase.timeout:g} s, {limits.cpus} thread(s), "
+                f"{limits.memory_mb} MiB memory{gpus}"
             )
         facts += self._flow
         if manifest.environment.requires:

@@ -24,7 +24,7 @@ from labcoat.cli import look
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.task import Task
 from labcoat.tree import Code
-from tests.bench.test_ordinary_user import NOBODY
+from tests.bench.users import NOBODY
 from tests.own.conftest import Make, Open
 from tests.own.small import MODEL, base_python, state
 

@@ -152,7 +152,7 @@ class Phases:
             binds=binds,
             program=self.environment.binds,
             env=command.variables(resources.cpus, self.seed) | self.environment.variables(at),
-            limits=Limits(phase.timeout, resources.memory_mb, resources.processes, resources.disk_mb, resources.cpus),
+            limits=Limits(phase.timeout, **resources.model_dump()),
             cwd="/ws",
         )
         done = self.sandbox.run(request)

@@ -118,7 +118,7 @@ class SelfReportedBench(MeasuredBench):
             binds=[Bind(workspace, WORKSPACE, writable=True), *within, *self._data()],
             program=shown,
             env=command.variables(resources.cpus, seed) | self.environment.variables,
-            limits=Limits(phase.timeout, resources.memory_mb, resources.processes, resources.disk_mb, resources.cpus),
+            limits=Limits(phase.timeout, **resources.model_dump()),
             cwd=WORKSPACE,
         )
 
