@@ -20,7 +20,7 @@ def found(name: str, what: str) -> None:
 for path in SETUP["hidden"]:
     if os.path.lexists(path):
         found("files", path)
-for name in sorted(set(os.environ) - set(SETUP["variables"]) - {"PWD", "LC_CTYPE"}):
+for name in sorted(set(os.environ) - set(SETUP["variables"]) - {"PWD", "LC_CTYPE", "CUDA_VISIBLE_DEVICES"}):
     found("variables", name)
 for _, name in socket.if_nameindex():
     if name != "lo":
