@@ -56,7 +56,9 @@ class Connection:
         key = endpoint.key()
         # The SDK would take further headers from the environment, and send them to whatever address.
         headers: dict[str, Any] = dict.fromkeys(["OpenAI-Organization", "OpenAI-Project", *_custom()], openai.Omit())
-        headers["Authorization"] = openai.Omit() if key is None else f"Bearer {key}"
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key}"
+        self._per_request: Any = {"Authorization": openai.Omit()} if key is None else None
         self._client = openai.AsyncOpenAI(
             api_key=key or "none",
             base_url=endpoint.base_url,
@@ -79,11 +81,15 @@ class Connection:
         create = self._client.chat.completions.with_raw_response.create
         model, messages = body["model"], body["messages"]
         more = {name: value for name, value in body.items() if name not in ("model", "messages")}
-        return self._sent(create(model=model, messages=messages, extra_body=more), self._timeout)
+        return self._sent(
+            create(model=model, messages=messages, extra_body=more, extra_headers=self._per_request), self._timeout
+        )
 
     def models(self, seconds: float) -> Answer:
         """Ask which models there are; raises as :meth:`chat` does."""
-        return self._sent(self._client.models.with_raw_response.list(), min(seconds, self._timeout))
+        return self._sent(
+            self._client.models.with_raw_response.list(extra_headers=self._per_request), min(seconds, self._timeout)
+        )
 
     def _sent(self, work: Awaitable[Any], seconds: float) -> Answer:
         try:

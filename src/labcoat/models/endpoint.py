@@ -26,8 +26,6 @@ Error = TypeVar("Error", ModelAway, ModelRefuses)
 MOST_UNREADABLE = 5
 """Answers of one call that may have been paid and cannot be read, before the endpoint counts as away."""
 LONGEST_ERROR = 500
-SHORTEST_SECRET = 8
-"""What is shorter protects nothing (``EMPTY``, ``none``) and may stand in any text."""
 REPLY_TOKENS = 8192
 """Kept free for the reply where nothing is set, but not more than a quarter of the window."""
 PATIENCE_FOR_WINDOW = 30.0
@@ -210,8 +208,7 @@ class EndpointModel:
 
     @cached_property
     def _secrets(self) -> list[str]:
-        found = [self.endpoint.key() or "", *self.endpoint.all_headers().values()]
-        return sorted({value for value in found if len(value) >= SHORTEST_SECRET}, key=len, reverse=True)
+        return self.endpoint.secrets()
 
 
 def window_of(model: str, body: bytes) -> int | None:

@@ -21,6 +21,8 @@ FILE = "labcoat.toml"
 PUBLIC = "https://api.openai.com/v1"
 BUILT_IN = "openai"
 """Name of the endpoint that needs no file."""
+SHORTEST_SECRET = 8
+"""What is shorter protects nothing (``EMPTY``, ``none``) and may stand in any text."""
 
 
 def _url(value: str) -> str:
@@ -109,6 +111,11 @@ class Endpoint(Parameters):
             for name, value in self.headers.items()
         }
 
+    def secrets(self) -> list[str]:
+        """What must never be shown, longest first: the key and the values of the headers."""
+        found = {self.key() or "", *self.all_headers().values()}
+        return sorted((value for value in found if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+
 
 class Settings(_Section):
     """The whole file."""
@@ -154,4 +161,6 @@ def _from_environment(variable: str, field: str) -> str:
     value = os.environ.get(variable, "").strip()
     if not value:
         raise InputError(f"the environment variable {variable} ({field}) is not set; `export {variable}=...`")
+    if not (value.isascii() and value.isprintable()):
+        raise InputError(f"the environment variable {variable} ({field}) holds what no HTTP header can carry")
     return value

@@ -16,7 +16,7 @@ from labcoat.models.chat import ModelAway, ModelRefuses, Reply
 
 TRIES = 3
 """The first and those after a reply that did not fit."""
-MOST_STARTS = 2000
+MOST_STARTS = 1000
 """Places in a text where JSON is looked for."""
 DEEPEST = 100
 
