@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 
 import pytest
 
+import labcoat
 from labcoat.budget import LimitReached, Limits
+from labcoat.cli import main
 from labcoat.errors import InputError, Stopped
 from labcoat.history import History
 from labcoat.lab import Lab, Params
@@ -465,3 +469,51 @@ def test_keys_and_headers_reach_no_file_of_the_run_and_no_message(
     for secret in (KEY, header):
         assert secret not in said and secret[:12] not in said
         assert not [content for content in files if secret.encode() in content]
+
+
+# --- from the command line ------------------------------------------------------------------------------------------
+
+
+def labcoat_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    command = ["run", "sim/valley", "--strategy", "random", "--steps", "1", "--model", "openai:stub", "--runs"]
+    monkeypatch.setattr(sys, "argv", ["labcoat", *command, str(tmp_path / "runs")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0), "".join(capsys.readouterr())
+
+
+def test_progress_tells_that_a_run_waits_and_a_refusal_is_one_message_with_its_exit_code(
+    stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    stub.script = [reply(), error(401, f"Incorrect API key provided: {KEY}")]
+    code, text = labcoat_run(tmp_path, monkeypatch, capsys)
+    assert code == 2 and "Traceback" not in text
+    assert f"labcoat: openai:stub: {stub.url} refuses: 401: Incorrect API key provided: *** (is the key right?)" in text
+    stub.script = [error(429, "Slow down", Retry_After="0")]
+    code, text = labcoat_run(tmp_path, monkeypatch, capsys)
+    assert code == 0 and "openai:stub is away (429: Slow down); asking again in" in text
+
+
+def test_a_finished_run_and_its_replay_need_neither_endpoint_nor_key(
+    at: At, stub: Stub, simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB_KEY", KEY)
+    history = simulate("random", steps=2, model=Models({"*": at(key_env="STUB_KEY")}))
+    monkeypatch.delenv("STUB_KEY")
+    stub.otherwise = error(500)
+    asked = len(stub.received)
+    assert simulate("random", steps=2, model=Models({"*": at(key_env="STUB_KEY")})).folder == history.folder
+    assert labcoat.replay(history).trials == 2
+    assert len(stub.received) == asked
+
+
+def test_naming_a_model_loads_no_sdk() -> None:
+    program = (
+        "import sys, labcoat.api, labcoat.cli; from labcoat.models import load; load('openai:x'); load('inspect:a/b');"
+        "sys.exit(str({'openai', 'httpx2', 'httpx', 'fastjsonschema', 'inspect_ai'} & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stderr.strip() == "set()"
