@@ -82,6 +82,7 @@ def test_an_endpoint_that_is_not_there_is_refused_with_the_known_ones() -> None:
         (LOCAL + 'key = "sk-secret-1"', "endpoint.local.key: Extra inputs are not permitted"),
         (LOCAL + 'key_env = "sk-secret-1"', "endpoint.local.key_env: the NAME of an environment variable"),
         (LOCAL + 'temperature = "sk-secret-1"', "endpoint.local.temperature: Input should be a valid number"),
+        (LOCAL + "extra_body = { stream = true }", "endpoint.local.extra_body: stream: labcoat's own"),
         (LOCAL + "timeout = 0", "endpoint.local.timeout: Input should be greater than 0"),
         (LOCAL + "window = 10", "endpoint.local.window: Input should be greater than or equal to 512"),
         (LOCAL + 'seed = "mine"', "endpoint.local.seed"),

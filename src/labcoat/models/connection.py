@@ -32,6 +32,8 @@ class _Bounded(openai.DefaultAsyncHttpxClient):
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > MOST_BYTES:
+                    if response.is_error:
+                        break  # what it has to say stands at the beginning
                     raise TooLong(f"more than {MOST_BYTES >> 20} MiB", len(body))
         except CutOff:
             raise

@@ -27,7 +27,7 @@ MOST_UNREADABLE = 5
 """Answers of one call that may have been paid and cannot be read, before the endpoint counts as away."""
 LONGEST_ERROR = 500
 REPLY_TOKENS = 8192
-"""Kept free for the reply where nothing is set, but not more than a quarter of the window."""
+"""Kept free for the reply where nothing is set, or a quarter of a small window."""
 PATIENCE_FOR_WINDOW = 30.0
 OPTIONAL = (
     "temperature", "top_p", "reasoning_effort", "seed", "max_tokens", "max_completion_tokens", "response_format",
@@ -84,7 +84,8 @@ class EndpointModel:
         window = self.parameters.window or self._asked_window
         if window is None:
             return ROOM
-        return window - min(self.parameters.reply_tokens or REPLY_TOKENS, window // 4)
+        reply = self.parameters.reply_tokens or min(REPLY_TOKENS, window // 4)
+        return max(window - reply, window // 4)
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """Answer one prompt."""
@@ -201,10 +202,10 @@ class EndpointModel:
                 return None
 
     def _cleared(self, text: str) -> str:
-        """``text`` without the key and the headers, also where a server echoes them."""
+        """``text`` as it can be written, without the key and the headers, also where a server echoes them."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return text
+        return text.encode(errors="replace").decode()
 
     @cached_property
     def _secrets(self) -> list[str]:

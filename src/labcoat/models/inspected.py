@@ -64,7 +64,7 @@ class InspectModel:
         except Exception as error:
             return self._failed(error)
         latency = time.perf_counter() - begin
-        text = output.completion
+        text = _cleared(output.completion)
         usage = None
         if output.usage is not None:
             given = output.usage
@@ -124,8 +124,8 @@ class InspectModel:
 
 
 def _cleared(text: str) -> str:
-    """``text`` without what the environment calls a key: each provider has a variable of its own."""
+    """``text`` as it can be written, without what the environment calls a key: each provider has its own variable."""
     secrets = {value for name, value in os.environ.items() if name.endswith(SECRET) and len(value) >= 8}
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
-    return text
+    return text.encode(errors="replace").decode()

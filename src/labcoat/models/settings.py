@@ -42,6 +42,12 @@ def _variable(value: str) -> str:
     return value
 
 
+def _extra(value: dict[str, Any]) -> dict[str, Any]:
+    if ours := value.keys() & {"model", "messages", "stream", "n", "tools", "response_format"}:
+        raise ValueError(f"{', '.join(sorted(ours))}: labcoat's own")
+    return value
+
+
 Variable = Annotated[str, AfterValidator(_variable)]
 
 
@@ -59,7 +65,7 @@ class Parameters(_Section):
     reasoning_effort: str | None = None
     seed: int | Literal["run"] | None = None
     """A number for every call, or ``run``: one that follows from the run's seed and the call."""
-    extra_body: dict[str, Any] = {}
+    extra_body: Annotated[dict[str, Any], AfterValidator(_extra)] = {}
     """Further fields of the request, as they are."""
     window: int | None = Field(None, ge=512)
     """Tokens of prompt and reply together; asked of the endpoint where it is not set."""
