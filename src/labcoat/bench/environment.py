@@ -134,9 +134,7 @@ def ours() -> dict[str, str]:
 
     Keys of models do not pass either: a package that is installed may run a program of its own.
     """
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(OURS) and not name.endswith("_KEY")
-    }
+    kept = {name: value for name, value in os.environ.items() if not (name.startswith(OURS) or name.endswith("_KEY"))}
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_ROOT_USER_ACTION": "ignore"}
 
 
