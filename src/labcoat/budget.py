@@ -8,6 +8,9 @@ from typing import Any
 
 from labcoat.errors import InputError, Stopped
 
+SPENT = "spent"
+"""Kind of the note on what a model call had used when it was given up."""
+
 
 class LimitReached(Stopped):
     """A limit is reached. The run can be resumed with a higher one."""
@@ -63,10 +66,11 @@ class Budget:
         self.seconds = 0.0
 
     def charge(self, event: dict[str, Any]) -> None:
-        """Count a finished effect."""
-        self.seconds += event["seconds"]
+        """Count a finished effect, or what was spent on one that was not finished."""
+        self.seconds += event.get("seconds", 0.0)
         result = event["result"]
         if isinstance(result, dict) and "reply" in result:
+            self.seconds -= result["reply"].get("waited", 0.0)
             usage, cost = result["reply"]["usage"], result["reply"]["cost"]
             self.calls += 1
             self.tokens += sum(usage[part] for part in ("input_uncached", "cache_read", "cache_write", "output"))

@@ -12,12 +12,13 @@ import random
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from labcoat import editor
 from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
-from labcoat.budget import Budget
+from labcoat.budget import SPENT, Budget
 from labcoat.embedding import text_of
 from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
@@ -37,7 +38,7 @@ from labcoat.lab import (
     Trial,
     TrialRequest,
 )
-from labcoat.models import ROOM, Call, Models, Prompt, Reply
+from labcoat.models import ROOM, Call, ModelAway, ModelRefuses, Models, Prompt, Reply
 from labcoat.packing import pack_changes, pack_outcome, unpack_changes, unpack_outcome
 from labcoat.task import Task
 from labcoat.tree import Code, sha256
@@ -128,6 +129,9 @@ class Driver:
         baseline = self._baseline()
         self.brief = Brief(self.task.statement, manifest.metric, tuple(manifest.files.editable), baseline)
         scope = self._scope("", self.steps)
+        for event in self.journal.events:
+            if event["kind"] == SPENT:
+                self.budget.charge(event)
         try:
             self._drive(scope, self.strategy.search(scope.lab, params))
         except OutOfSteps:
@@ -394,9 +398,20 @@ class Driver:
     def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
         for part in prompt.parts:
             self.journal.blobs.put(part.text)
-        call = Call(purpose, key, self.calls, self.derive("model", key), schema)
-        reply = self.models.of(purpose).chat(prompt, call).to_json()
-        return reply | {"text": self.journal.blobs.put(reply["text"])}
+        call = Call(purpose, key, self.calls, self.derive("model", key), schema, partial(self._hear, key))
+        try:
+            return self._pack_reply(self.models.of(purpose).chat(prompt, call))
+        except (ModelAway, ModelRefuses) as stopped:
+            if stopped.spent is not None:  # the call is made anew when the run is resumed, and was paid nevertheless
+                self.journal.note(SPENT, {"reply": self._pack_reply(stopped.spent)}, key=key)
+            raise
+
+    def _hear(self, key: str, says: str) -> None:
+        """What a model tells while it is asked: it waits, or goes on without something."""
+        self.journal.note("endpoint", {"says": says}, key=key)
+
+    def _pack_reply(self, reply: Reply) -> dict[str, Any]:
+        return reply.to_json() | {"text": self.journal.blobs.put(reply.text)}
 
     def _charged_reply(self, result: dict[str, Any]) -> Reply:
         self.calls += 1

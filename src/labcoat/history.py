@@ -221,10 +221,10 @@ class History:
 
     def spent(self) -> dict[str, Any]:
         """Calls, tokens, money and seconds over the whole run."""
-        from labcoat.budget import Budget, Limits
+        from labcoat.budget import SPENT, Budget, Limits
 
         budget = Budget(Limits())
-        for event in self._finished():
+        for event in [*self._finished(), *(e for e in self.journal.events if e["kind"] == SPENT)]:
             budget.charge(event)
         return {"calls": budget.calls, "tokens": budget.tokens, "usd": budget.usd, "seconds": round(budget.seconds, 3)}
 

@@ -24,6 +24,8 @@ from labcoat.bench.outcome import Status
 from labcoat.bench.simulated import constants
 from labcoat.cli import main
 from labcoat.models.offline import STRUCTURAL
+from labcoat.models.settings import FILE, Endpoint, read_settings
+from tests.models.stub_server import Stub
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -153,6 +155,36 @@ def test_commands_of_the_readme_work_in_order_after_the_demo(
         assert code == 0, f"{line}\n{text}"
 
 
+def test_five_lines_lead_from_an_empty_folder_to_a_run_with_an_endpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = next(block for block in blocks(DOCS / "models.md") if block.kind == "sh")
+    install, *lines = block.text.splitlines()
+    assert len(lines) == 4 and "pip install" in install
+    with Stub() as server:
+        for line in lines:
+            if line.startswith("echo "):
+                subprocess.run(["sh", "-c", line.replace("http://localhost:8000/v1", server.url)], check=True)
+            else:
+                args = shlex.split(line.removeprefix(".venv/bin/labcoat ").replace("MODEL", "stub"))
+                code, text = perform(args, monkeypatch, capsys)
+                assert code == 0, text
+    assert len(server.received) > 5
+
+
+def test_settings_of_endpoints_are_all_documented_and_the_recipes_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = DOCS / "models.md"
+    section = prose(page).partition("## labcoat.toml")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(Endpoint.model_fields)
+    (recipes,) = (block.text for block in blocks(page) if block.kind == "toml")
+    (tmp_path / "labcoat.toml").write_text(recipes)
+    monkeypatch.chdir(tmp_path)
+    assert set(read_settings().endpoint) == {"openrouter", "vllm", "ollama", "litellm", "llama", "openai"}
+
+
 @by_name
 def test_python_examples_hold(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -210,7 +242,7 @@ def find(dotted: str) -> object:
 
 @by_name
 def test_modules_and_symbols_exist(page: Path) -> None:
-    for dotted in re.findall(r"`(labcoat(?:\.\w+)+)`", prose(page)):
+    for dotted in set(re.findall(r"`(labcoat(?:\.\w+)+)`", prose(page))) - {FILE}:
         find(dotted)
 
 

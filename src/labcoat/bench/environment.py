@@ -138,8 +138,11 @@ def no_space(said: str, free: int) -> bool:
 
 
 def ours() -> dict[str, str]:
-    """Our own environment for pip: the user's index and proxies pass, what points at another Python does not."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    """Our own environment for pip: the user's index and proxies pass, what points at another Python does not.
+
+    Keys of models do not pass either: a package that is installed may run a program of its own.
+    """
+    kept = {name: value for name, value in os.environ.items() if not (name.startswith(OURS) or name.endswith("_KEY"))}
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_ROOT_USER_ACTION": "ignore"}
 
 

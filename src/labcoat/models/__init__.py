@@ -9,6 +9,9 @@ __all__ = ["ROOM", "Call", "Model", "ModelAway", "ModelRefuses", "Models", "Part
 
 KNOWN = {
     "offline:mutate": "changes constants in the code; needs no key and no network",
+    "openai:NAME": "a model behind any server of the OpenAI protocol; docs/models.md",
+    "openai:NAME@ENDPOINT": "the same, at an endpoint that labcoat.toml names",
+    "inspect:PROVIDER/NAME": "a model of inspect_ai's providers; needs the extra `inspect`",
     "scripted:FILE": "answers with the lines of a file: a JSON string or an object with `text` a line; for tests",
     "replay:RUN": "answers what the model of the run in that folder answered",
 }
@@ -33,7 +36,15 @@ def load(spec: str) -> Model:
         from labcoat.models.replay import ReplayModel
 
         return ReplayModel(rest)
-    known = "".join(f"\n  {name:16} {what}" for name, what in KNOWN.items())
+    if kind == "openai" and rest:
+        from labcoat.models.endpoint import EndpointModel
+
+        return EndpointModel.named(rest)
+    if kind == "inspect" and "/" in rest:
+        from labcoat.models.inspected import InspectModel
+
+        return InspectModel(rest)
+    known = "".join(f"\n  {name:22} {what}" for name, what in KNOWN.items())
     raise InputError(f"unknown model {spec!r}; known:{known}")
 
 
