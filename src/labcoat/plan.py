@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from pydantic import ValidationError
 from labcoat import catalog, editor, strategies
 from labcoat.budget import Limits
 from labcoat.errors import InputError
+from labcoat.fork import Origin
 from labcoat.journal import canonical
 from labcoat.lab import Params, Strategy, source_hash
 from labcoat.models import Models
+from labcoat.models.prices import Price, Prices
 from labcoat.task import Task
 from labcoat.tree import sha256
 
@@ -43,7 +46,7 @@ class Confirm:
 
 @dataclass(frozen=True)
 class Plan:
-    """What identifies a run, with the parts that it names. Limits, sandbox and folder are not identity."""
+    """What identifies a run, with the parts that it names. Limits, prices, sandbox and folder are not identity."""
 
     task: Task
     strategy: Strategy
@@ -55,11 +58,16 @@ class Plan:
     retest: int
     """Further trainings of the chosen code that are tested beside the kept one."""
     limits: Limits
+    given: Mapping[str, Price] = field(default_factory=dict)
+    """Prices given by hand, by the name of the model."""
+    origin: Origin | None = None
+    """The run that this one shares its first steps with."""
 
     @classmethod
     def of(
         cls, *, task: str | Task, strategy: str | Strategy, params: dict[str, Any] | None, model: str | Models,
         steps: int, seed: int, confirm: Confirm | None = None, retest: int = 0, limits: Limits | None = None,
+        given: Mapping[str, Price] | None = None, origin: Origin | None = None,
     ) -> Plan:  # fmt: skip
         """Look up and check everything that is named.
 
@@ -80,10 +88,23 @@ class Plan:
             known = ", ".join(found.params.model_fields) or "none"
             text = f"parameters of strategy {found.name} (it has: {known}):\n"
             raise InputError(text + "\n".join(lines)) from None
+        found_task = catalog.find(task) if isinstance(task, str) else task
         models = Models.parse(model) if isinstance(model, str) else model
         models.check(["edit", *found.purposes])
+        if origin:
+            for name, theirs, ours in (
+                ("task.hash", origin.record["spec"]["task"]["hash"], found_task.hash),
+                ("seed", origin.record["spec"]["seed"], seed),
+            ):
+                if theirs != ours:
+                    raise InputError(
+                        f"{origin.name}: {name}: that run has {theirs!r}, this one {ours!r}; a fork shares it"
+                    )
+        for name in given or {}:
+            if name not in models.spec.values():
+                raise InputError(f"--price {name}: not a model of this run; it has {', '.join(models.spec.values())}")
         return cls(
-            catalog.find(task) if isinstance(task, str) else task,
+            found_task,
             found,
             checked,
             models,
@@ -92,11 +113,23 @@ class Plan:
             confirm or Confirm(),
             retest,
             limits or Limits(),
+            given or {},
+            origin,
         )
+
+    @property
+    def purposes(self) -> list[str]:
+        """What its models are asked for."""
+        return ["edit", *self.strategy.purposes]
+
+    def prices(self) -> Prices:
+        """The prices of its models today."""
+        return Prices.look_up(self.models, self.given)
 
     def spec(self) -> dict[str, Any]:
         """The run's identity as plain data."""
-        return {
+        fork = {"fork": self.origin.spec} if self.origin else {}
+        return fork | {
             "task": {"id": self.task.id, "version": self.task.manifest.version, "hash": self.task.hash},
             "strategy": {
                 "name": self.strategy.name,
@@ -110,8 +143,8 @@ class Plan:
             "retest": self.retest,
         }
 
-    def record(self) -> dict[str, Any]:
-        """What run.json says beside the bench's facts: spec, manifest, sources."""
+    def record(self, bench: dict[str, Any], prices: Prices) -> dict[str, Any]:
+        """What run.json says: spec, manifest and sources, the facts of the bench, and the prices that hold."""
         source = self.strategy.source()
         return {
             "spec": self.spec(),
@@ -122,8 +155,9 @@ class Plan:
                 for name, text in (source | {editor.TEMPLATE: editor.template()}).items()
                 if name.endswith(".md")
             },
-            "prices": None,
-        }
+            "prices": prices.to_json(),
+            "bench": bench,
+        } | ({"fork": {"folder": str(self.origin.folder), "step": self.origin.step}} if self.origin else {})
 
     def folder(self, runs: Path) -> Path:
         """``runs/single/<task>/<strategy>-<hash of the spec without seed>/<seed>``."""

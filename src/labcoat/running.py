@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labcoat.bench import Bench
+from labcoat.bench import Bench, home
 from labcoat.bench.outcome import Outcome
 from labcoat.budget import Budget, LimitReached, Limits
 from labcoat.driver import BASELINE, Driver, lost_for
 from labcoat.errors import CannotRunHere, InputError
-from labcoat.journal import Journal, Observer
+from labcoat.fork import shared
+from labcoat.journal import Differs, Journal, Observer, Unrecorded
+from labcoat.journal.lock import Lock
 from labcoat.kept import Kept
 from labcoat.lab import Trial
+from labcoat.models.prices import Prices
+from labcoat.models.queue import queued
 from labcoat.packing import pack_code, pack_outcome, unpack_outcome
 from labcoat.plan import Confirm, Plan
-from labcoat.record import RECORD, compare_record, flat, read_record, write_record
+from labcoat.record import RECORD, compare_bench, compare_record, flat, read_record, write_record
+
+Report = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Say nothing."""
 
 
 def execute(
-    plan: Plan, runs: Path, make_bench: Callable[[], Bench], observers: list[Observer], sandbox: str | None = None
-) -> Path:
+    plan: Plan, runs: Path, make_bench: Callable[[], Bench], observers: list[Observer], sandbox: str | None = None,
+    report: Report = silent,
+) -> Path:  # fmt: skip
     """Run ``plan`` to its end, or go on where it stopped; return its folder. A finished run returns at once.
 
     Args:
@@ -31,6 +44,7 @@ def execute(
         make_bench: called once there is something to run.
         observers: get each event as it is recorded.
         sandbox: the level that is asked for; a run of another level is refused.
+        report: called with a line of text when a call waits for its endpoint.
 
     Raises:
         LabcoatError: with what to do next; whatever was reached is kept and the same call resumes.
@@ -39,48 +53,155 @@ def execute(
     compare_record(folder, plan.spec(), sandbox)
     if is_finished(folder):
         return folder
+    prices = pinned(plan, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotRunHere(f"{folder}: cannot be made: {error.strerror}; choose another place with --runs") from None
-    with Journal(folder, write=True, observers=observers) as journal:
-        compare_record(folder, plan.spec(), sandbox)
-        bench = make_bench()
-        try:
+    bench = make_bench()
+    try:
+        forked = plan.origin is not None and not (folder / RECORD).exists()
+        if forked:
             bench.prepare()
-            write_record(folder, plan.record() | {"bench": bench.facts()})
+            begin_fork(plan, folder, bench, prices)
+        with Journal(folder, write=True, observers=observers) as journal:
+            compare_record(folder, plan.spec(), sandbox)
+            if not forked:
+                bench.prepare()
+            write_record(folder, plan.record(bench.facts(), prices))
             _record_limits(journal, plan.limits)
+            live = replace(plan, models=queued(plan.models, lambda: home.folder("queues")))
             try:
-                stages(plan, journal, bench, Kept(folder / "best"))
+                stages(make_driver(live, journal, bench, Kept(folder / "best"), prices, report), plan)
             except LimitReached as reached:
                 journal.note("limit", {"name": reached.name, "limit": reached.limit})
                 raise
-        finally:
-            bench.close()
+    finally:
+        bench.close()
     return folder
 
 
-def stages(plan: Plan, journal: Journal, bench: Bench, kept: Kept, *, verify: bool = False) -> None:
-    """Search, confirm, test: everything of a run that the journal records as an effect."""
+def pinned(plan: Plan, folder: Path) -> Prices:
+    """The prices that the run in ``folder`` began with, or begins with now.
+
+    Raises:
+        InputError: money is limited and a price is unknown, or a price is given that the run did not begin with.
+    """
+    record = read_record(folder)
+    begun = record["prices"] if record else None
+    prices = plan.prices() if begun is None else Prices.from_json(begun)
+    for purpose, model in plan.models.spec.items():
+        price, given = prices.of(purpose), plan.given.get(model)
+        if given and (price is None or price.rates != given.rates):
+            raise InputError(
+                f"{folder / RECORD}: prices.{purpose}: --price {model}: a run keeps the prices that it began with; "
+                "leave the option out, or begin anew elsewhere with --runs"
+            )
+        if price is None and plan.limits.usd is not None:
+            raise InputError(
+                f"--max-usd: the price of {model} is unknown, so money cannot be limited; "
+                + (
+                    f"give it with --price {model}=IN,OUT (USD per million tokens), or limit --max-tokens instead"
+                    if begun is None
+                    else f"this run began without one ({folder / RECORD}): limit --max-tokens instead"
+                )
+            )
+    return prices
+
+
+def begin_fork(plan: Plan, folder: Path, bench: Bench, prices: Prices) -> None:
+    """Begin ``folder`` with what it shares with its origin: whole, or there is no run.
+
+    The record is written last: a folder without one is no run and is begun afresh.
+
+    Raises:
+        InputError: what is asked for cannot share that part, with what differs.
+    """
+    origin = plan.origin
+    assert origin is not None
+    with Lock(folder / "lock"):
+        if (folder / RECORD).exists():  # another process was quicker
+            return
+        try:
+            compare_bench(origin.folder / RECORD, origin.record, bench.facts())
+            kept = Kept(folder / "best")
+            shutil.rmtree(kept.folder, ignore_errors=True)  # of a process that was killed here
+            origin.write(folder, {purpose: plan.models.of(purpose).room(purpose) for purpose in plan.purposes})
+            driver = make_driver(replace(plan, limits=Limits()), Journal(folder), bench, kept, verify=True)
+            _replay(driver, plan)
+            for leader in driver.leaders:
+                _take_over(leader.trial, leader.outcome, kept, plan, bench)
+            write_record(folder, plan.record(bench.facts(), prices))
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+
+
+def _replay(driver: Driver, plan: Plan) -> None:
+    """Drive the strategy through the shared part of a fork, to where it would go live."""
+    assert plan.origin is not None
+    try:
+        driver.search(plan.params)
+    except Unrecorded:
+        pass
+    except Differs as differs:
+        raise InputError(
+            f"{plan.origin.name}: what it shares is not what this strategy asks for with these parameters and steps, "
+            f"from {differs.key} on; fork at a step before that, or begin a run of its own\n{differs.changes}"
+        ) from None
+    left = sorted(driver.shared.keys() - driver.journal.performed)
+    if left:
+        raise InputError(
+            f"{plan.origin.name}: with these parameters and steps this strategy never asks for {left[0]}, which it "
+            "shares; fork at a step before that, or give it more --steps"
+        )
+
+
+def _take_over(trial: Trial, outcome: Outcome, kept: Kept, plan: Plan, bench: Bench) -> None:
+    """Keep the artefact of a shared trial, as the test may need it; made again where the origin kept a better one."""
+    assert plan.origin is not None
+    theirs = Kept(plan.origin.folder / "best").path(outcome)
+    if theirs is None or theirs.is_dir():
+        kept.store(outcome, theirs)
+        return
+    with bench.trial(trial.code, outcome.seed) as (again, artefact):
+        if again.artefact != outcome.artefact:
+            raise CannotRunHere(
+                f"{plan.origin.name}: the artefact of trial {trial.key} is not kept any more, and training its code "
+                "again gives another one; fork at a step where another trial is the best"
+            )
+        kept.store(outcome, artefact)
+
+
+def make_driver(
+    plan: Plan, journal: Journal, bench: Bench, kept: Kept, prices: Prices | None = None, report: Report = silent,
+    *, verify: bool = False,
+) -> Driver:  # fmt: skip
+    """What drives the search of a plan, begun in ``journal``."""
     task = plan.task
-    purposes = ["edit", *plan.strategy.purposes]
-    begun = journal.perform(
+    journal.perform(
         "begin", "begin", {"task": task.hash},
         lambda: {
             "code": pack_code(task.baseline, journal.blobs),
-            "rooms": {purpose: plan.models.of(purpose).room(purpose) for purpose in purposes},
+            "rooms": {purpose: plan.models.of(purpose).room(purpose) for purpose in plan.purposes},
         },
     )  # fmt: skip
-    driver = Driver(
+    taken, rooms = shared(journal)
+    return Driver(
         task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, kept=kept,
-        budget=Budget(plan.limits), steps=plan.steps, seed=plan.seed, leaders=plan.confirm.best,
-        rooms=begun.get("rooms", {}), verify=verify,
+        budget=Budget(plan.limits), prices=prices or Prices({}), steps=plan.steps, seed=plan.seed,
+        leaders=plan.confirm.best, rooms=rooms, shared=taken, report=report, verify=verify,
     )  # fmt: skip
+
+
+def stages(driver: Driver, plan: Plan) -> None:
+    """Search, confirm, test: everything of a run that the journal records as an effect."""
+    bench, journal = driver.bench, driver.journal
     reason = driver.search(plan.params)
     request = {"reason": reason, "best": driver.best.key, "trials": len(driver.trials)}
     journal.perform("search", "search", request, lambda: None)
     chosen = confirm(driver, bench, journal, plan.confirm)
-    test(driver, chosen, bench, journal, kept)
+    test(driver, chosen, bench, journal, driver.kept)
     retest(driver, chosen, bench, journal, plan.retest)
     journal.perform("end", "end", {}, lambda: None)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from labcoat.errors import InputError, Stopped
 from labcoat.tree import sha256
@@ -111,7 +111,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model answered. ``cost`` is in USD, None where the price is unknown; ``latency`` in seconds."""
+    """What a model answered. ``cost`` is in USD, None where the endpoint tells none; times are in seconds."""
 
     text: str
     parsed: Any = None
@@ -119,6 +119,8 @@ class Reply:
     cost: float | None = None
     latency: float = 0.0
     finish: Finish = "stop"
+    waited: float = 0.0
+    """For the endpoint to be free, before the call began: part of no other time."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the journal."""
@@ -141,6 +143,7 @@ class Call:
     index: int  # how many model calls the run made before this one
     seed: int  # derived from the run's seed and the key
     schema: dict[str, Any] | None = None
+    report: Callable[[str], None] = field(default=lambda text: None, compare=False)  # says that something takes time
 
 
 class ModelAway(Stopped):
@@ -165,3 +168,15 @@ class Model(Protocol):
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """Answer one prompt."""
         ...
+
+
+@runtime_checkable
+class AtEndpoint(Protocol):
+    """What a model tells of the endpoint that it asks, if it asks one."""
+
+    endpoint: str
+    """Its name in the configuration."""
+    url: str
+    """Its base URL, empty where the provider is known by name alone: says whose prices hold."""
+    at_once: int | None
+    """Most calls at once of all labcoat processes on this machine; None for any number."""
