@@ -245,5 +245,5 @@ def test_show_prints_the_breakdown_where_there_is_something_to_break_down(
 def test_prices_are_in_the_listing(simulate: Simulate) -> None:
     history = simulate("random", steps=1, model=Models({"*": answering("openai:x")}), prices=["openai:x=1,2"])
     shown = json.loads(json.dumps(history.to_json()["prices"]))
-    assert shown["*"]["rates"]["output"] == [[0, 2.0]]
+    assert [(rate["above"], rate["input_uncached"], rate["output"]) for rate in shown["*"]["rates"]] == [(0, 1.0, 2.0)]
     assert shown["*"]["source"] == "given by hand"

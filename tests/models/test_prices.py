@@ -49,7 +49,8 @@ def test_a_known_model_has_a_price_with_source_and_date() -> None:
     assert price is not None
     assert price.source == f"genai-prices {genai_prices.__version__}: openai/gpt-4o-mini"
     assert len(price.date) == len("2026-01-01")
-    assert 0 < price.rates["cache_read"][0][1] < price.rates["input_uncached"][0][1] < price.rates["output"][0][1]
+    (rate,) = price.rates
+    assert 0 < rate["cache_read"] < rate["input_uncached"] < rate["output"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_a_cost_is_what_the_source_itself_computes_also_with_long_contexts_and_c
         assert isinstance(model.prices, ModelPrice)
         price = published(model.prices, "", "")
         assert price is not None
-        tiered += any(len(rate) > 1 for rate in price.rates.values())
+        tiered += len(price.rates) > 1
         again = Price.from_json(json.loads(json.dumps(price.to_json())))
         assert again == price
         for usage in CALLS:
@@ -117,7 +118,7 @@ def test_a_price_by_hand_holds_for_its_model_alone() -> None:
     prices = Prices.look_up(models, given(["openai:mine=0.25,1"]))
     edit, others = prices.of("edit"), prices.of("idea")
     assert edit is not None and others is not None
-    assert (edit.source, edit.rates["output"]) == ("given by hand", ((0, 1.0),))
+    assert (edit.source, edit.rates[0]["cache_read"], edit.rates[0]["output"]) == ("given by hand", 0.25, 1.0)
     assert others.source.endswith("openai/gpt-4o-mini")
     assert Prices.from_json(json.loads(json.dumps(prices.to_json()))).of("edit") == edit
 

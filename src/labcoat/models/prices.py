@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 FREE = ("offline", "scripted", "replay")
 """Kinds of models that ask no endpoint."""
 
-Rate = tuple[tuple[int, float], ...]
-"""USD per million tokens for calls with more than so many tokens of input, rising from 0; the last that applies holds.
+Rate = dict[str, float]
+"""USD per million tokens of each part of usage, for calls with more than ``above`` tokens of input.
 
-Providers raise all prices of a call once its input is long; a model without such steps has one entry.
+Parts are the fields of :class:`Usage`; reasoning counts apart from the rest of the output.
 """
 
 
@@ -38,8 +38,8 @@ class Reference(NamedTuple):
 class Price:
     """What each part of usage costs, where that is from, and the day it was looked up."""
 
-    rates: Mapping[str, Rate]
-    """By part: the fields of :class:`Usage`, reasoning apart from the rest of the output."""
+    rates: Sequence[Rate]
+    """Rising: providers raise the prices of a whole call once its input is long. The last that applies holds."""
     call: float
     """USD for each call, beside its tokens."""
     source: str
@@ -47,21 +47,21 @@ class Price:
 
     def cost(self, usage: Usage) -> float | None:
         """USD of one call; None where tokens cost something and the endpoint told none."""
-        if not usage.total and any(usd for rate in self.rates.values() for _, usd in rate):
-            return None
-        entered = usage.input_uncached + usage.cache_read + usage.cache_write
         tokens = vars(usage) | {"output": usage.output - usage.of_which_reasoning}
-        return self.call + math.fsum(at(self.rates[part], entered) * count / 1e6 for part, count in tokens.items())
+        if not usage.total and any(rate[part] for rate in self.rates for part in tokens):
+            return None
+        entered = usage.total - usage.output
+        rate = [rate for rate in self.rates if entered > rate["above"] or not rate["above"]][-1]
+        return self.call + math.fsum(rate[part] * count / 1e6 for part, count in tokens.items())
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the record."""
-        return {**vars(self), "rates": {part: [list(step) for step in rate] for part, rate in self.rates.items()}}
+        return dict(vars(self))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Price:
         """The inverse of :meth:`to_json`."""
-        rates = {part: tuple((start, usd) for start, usd in rate) for part, rate in data["rates"].items()}
-        return cls(rates, data["call"], data["source"], data["date"])
+        return cls(data["rates"], data["call"], data["source"], data["date"])
 
 
 class Prices:
@@ -99,11 +99,6 @@ class Prices:
         return cls({purpose: price and Price.from_json(price) for purpose, price in data.items()})
 
 
-def at(rate: Rate, entered: int) -> float:
-    """USD per million tokens in a call with ``entered`` tokens of input."""
-    return [usd for start, usd in rate if entered > start or not start][-1]
-
-
 def reference(model: str, url: str = "") -> Reference | None:
     """What ``model`` is called in the table of prices, None for a kind of model that the table cannot know.
 
@@ -125,7 +120,7 @@ def find(model: str, url: str = "") -> Price | None:
     """The price of a model today: nothing for one that asks no endpoint, None where none is published."""
     today = datetime.now(UTC).date().isoformat()
     if model.partition(":")[0] in FREE:
-        return Price(dict.fromkeys(vars(Usage()), ((0, 0.0),)), 0.0, "asks no endpoint", today)
+        return Price([flat(0.0, 0.0)], 0.0, "asks no endpoint", today)
     known = reference(model, url)
     if known is None:
         return None
@@ -148,25 +143,26 @@ def published(entry: ModelPrice, source: str, date: str) -> Price | None:
 
     A part without a price of its own costs what the part costs that it belongs to.
     """
-
-    def rate(*names: str) -> Rate | None:
+    owners = {
+        "input_uncached": ("input_mtok",),
+        "cache_read": ("cache_read_mtok", "input_mtok"),
+        "cache_write": ("cache_write_mtok", "input_mtok"),
+        "output": ("output_mtok",),
+        "of_which_reasoning": ("output_reasoning_mtok", "output_mtok"),
+    }
+    steps: dict[str, dict[int, float]] = {}
+    for part, names in owners.items():
         price = next((found for name in names if (found := getattr(entry, name)) is not None), None)
         if price is None:
             return None
         base, tiers = (price.base, price.tiers) if hasattr(price, "base") else (price, [])
-        return (0, float(base)), *((tier.start, float(tier.price)) for tier in tiers)
-
-    rates = {
-        "input_uncached": rate("input_mtok"),
-        "cache_read": rate("cache_read_mtok", "input_mtok"),
-        "cache_write": rate("cache_write_mtok", "input_mtok"),
-        "output": rate("output_mtok"),
-        "of_which_reasoning": rate("output_reasoning_mtok", "output_mtok"),
-    }
-    whole = {part: found for part, found in rates.items() if found is not None}
+        steps[part] = {0: float(base)} | {tier.start: float(tier.price) for tier in tiers}
+    rates: list[Rate] = []
+    for above in sorted({start for own in steps.values() for start in own}):
+        before = rates[-1] if rates else {}
+        rates.append({"above": above} | {part: own.get(above, before.get(part, 0.0)) for part, own in steps.items()})
     fee = getattr(entry, "requests_kcount", None)
-    call = 0.0 if fee is None else float(fee) / 1000
-    return Price(whole, call, source, date) if len(whole) == len(rates) else None
+    return Price(rates, 0.0 if fee is None else float(fee) / 1000, source, date)
 
 
 def given(texts: Sequence[str]) -> dict[str, Price]:
@@ -184,6 +180,13 @@ def given(texts: Sequence[str]) -> dict[str, Price]:
             entered = left = -1.0
         if not model or not (0 <= entered < math.inf and 0 <= left < math.inf):
             raise InputError(f"--price {text}: write it as MODEL=IN,OUT, in USD per million tokens")
-        rates = {part: ((0, left if part in ("output", "of_which_reasoning") else entered),) for part in vars(Usage())}
-        prices[model] = Price(rates, 0.0, "given by hand", datetime.now(UTC).date().isoformat())
+        prices[model] = Price([flat(entered, left)], 0.0, "given by hand", datetime.now(UTC).date().isoformat())
     return prices
+
+
+def flat(entered: float, left: float) -> Rate:
+    """The same for all tokens that go in, and the same for all that come out, in every call."""
+    return {
+        "above": 0, "input_uncached": entered, "cache_read": entered, "cache_write": entered, "output": left,
+        "of_which_reasoning": left,
+    }  # fmt: skip
