@@ -116,7 +116,8 @@ class Spent:
 
     def to_json(self) -> dict[str, Any]:
         """The stable form of the listings."""
-        return {**asdict(self), "tokens": self.tokens, "seconds": round(self.seconds, 3)}
+        own = asdict(self) | {"seconds": round(self.seconds, 3)}
+        return {"calls": own.pop("calls"), "tokens": self.tokens, **own}
 
 
 class Budget:
