@@ -75,9 +75,7 @@ def run(
     )  # fmt: skip
     if earlier := unfinished_before(plan, Path(runs)):
         report(earlier)
-    return History(
-        execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or [], sandbox, report)
-    )
+    return History(execute(plan, Path(runs), lambda: make_bench(plan, sandbox, report), observers or [], sandbox))
 
 
 def open_run(folder: str | os.PathLike[str]) -> History:

@@ -100,9 +100,8 @@ class Spent:
     def add(self, event: Mapping[str, Any]) -> None:
         """Count a finished effect."""
         self.seconds += event["seconds"]
-        result = event["result"]
-        if isinstance(result, dict) and "reply" in result:
-            self.add_call(result["reply"]["usage"], result["reply"]["cost"])
+        if reply := reply_of(event):
+            self.add_call(reply["usage"], reply["cost"])
 
     def add_call(self, usage: Mapping[str, int], cost: float | None) -> None:
         """Count a model call."""
@@ -118,6 +117,12 @@ class Spent:
         """The stable form of the listings."""
         own = asdict(self) | {"seconds": round(self.seconds, 3)}
         return {"calls": own.pop("calls"), "tokens": self.tokens, **own}
+
+
+def reply_of(event: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The reply of an effect that asked a model; None of any other."""
+    result = event["result"]
+    return result.get("reply") if isinstance(result, dict) else None
 
 
 class Budget:

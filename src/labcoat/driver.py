@@ -12,6 +12,7 @@ import random
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from labcoat import editor
@@ -87,7 +88,7 @@ class Driver:
     def __init__(
         self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, kept: Kept,
         budget: Budget, prices: Prices, steps: int, seed: int, leaders: int = 1, rooms: Mapping[str, int],
-        shared: Mapping[str, Mapping[str, int]], report: Callable[[str], None], verify: bool = False,
+        shared: Mapping[str, Mapping[str, int]], verify: bool = False,
     ) -> None:  # fmt: skip
         """Wire the parts together; :meth:`search` runs.
 
@@ -108,7 +109,6 @@ class Driver:
         self.most_leaders = leaders
         self.rooms = rooms
         self.shared = shared
-        self.report = report
         self.verify = verify
         self.calls = 0
         self.idle = 0
@@ -372,11 +372,8 @@ class Driver:
 
     def _coming(self, purpose: str, prompt: Prompt) -> dict[str, float | None]:
         """What a call is known to take before its reply: its prompt, none of it cached."""
-        return {
-            "calls": 1,
-            "tokens": prompt.tokens,
-            "usd": self.prices.cost(purpose, Usage(input_uncached=prompt.tokens)),
-        }
+        tokens = max(1, prompt.tokens)
+        return {"calls": 1, "tokens": tokens, "usd": self.prices.cost(purpose, Usage(input_uncached=tokens))}
 
     def _count_call(self) -> None:
         """Count a model call; a strategy that only talks would never end."""
@@ -388,8 +385,14 @@ class Driver:
     def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
         for part in prompt.parts:
             self.journal.blobs.put(part.text)
-        call = Call(purpose, key, self.calls, self.derive("model", key), schema, self.report)
-        reply = self.models.of(purpose).chat(prompt, call)
+        call = Call(purpose, key, self.calls, self.derive("model", key), schema, partial(self._hear, key))
+        return self._pack_reply(purpose, self.models.of(purpose).chat(prompt, call))
+
+    def _hear(self, key: str, says: str) -> None:
+        """What a model tells while it is asked: it waits, or goes on without something."""
+        self.journal.note("endpoint", {"says": says}, key=key)
+
+    def _pack_reply(self, purpose: str, reply: Reply) -> dict[str, Any]:
         cost = self.prices.cost(purpose, reply.usage) if reply.cost is None else reply.cost
         return reply.to_json() | {"text": self.journal.blobs.put(reply.text), "cost": cost}
 

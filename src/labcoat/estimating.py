@@ -23,7 +23,7 @@ from labcoat.models import Call, Model, Models, Part, Prompt, Reply, Usage
 from labcoat.models.offline import instance
 from labcoat.models.prices import Prices
 from labcoat.plan import Plan
-from labcoat.running import make_driver
+from labcoat.stages import make_driver
 from labcoat.tree import Code
 
 WORDS = "A sentence of the kind that a model writes about what it would change and why it should help. "
@@ -63,7 +63,7 @@ def _drive(plan: Plan, guess: Guess, prices: Prices) -> dict[str, Spent]:
     with tempfile.TemporaryDirectory(prefix="labcoat-estimate-") as made:
         folder = Path(made)
         if plan.origin:  # what a fork shares is replayed, and not asked again
-            plan.origin.write(folder, {purpose: model.room(purpose) for purpose, model in models.items()})
+            plan.origin.write(folder, plan.rooms())
         with Journal(folder, write=True) as journal:
             dry = replace(plan, models=Models(dict(models)), limits=Limits())
             make_driver(dry, journal, _Level(plan.task), Kept(folder / "best")).search(plan.params)

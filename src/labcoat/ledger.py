@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from labcoat.budget import Spent
+from labcoat.budget import Spent, reply_of
 from labcoat.fork import shared
 from labcoat.journal import Event, Journal, split
 
@@ -42,7 +42,7 @@ class Ledger:
         waiting: dict[str, list[Event]] = defaultdict(list)
         for event in own:
             scope, number = split(event["key"])
-            if "reply" in (event["result"] or ()):
+            if reply_of(event):
                 by_purpose[event["request"]["purpose"]].add(event)
             if event["key"] in steps:
                 for part in [*waiting.pop(scope, []), event]:

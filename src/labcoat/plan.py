@@ -16,7 +16,7 @@ from labcoat.fork import Origin
 from labcoat.journal import canonical
 from labcoat.lab import Params, Strategy, source_hash
 from labcoat.models import Models
-from labcoat.models.prices import Price, Prices
+from labcoat.models.prices import Price, Prices, plain
 from labcoat.task import Task
 from labcoat.tree import sha256
 
@@ -101,8 +101,8 @@ class Plan:
                         f"{origin.name}: {name}: that run has {theirs!r}, this one {ours!r}; a fork shares it"
                     )
         for name in given or {}:
-            if name not in models.spec.values():
-                raise InputError(f"--price {name}: not a model of this run; it has {', '.join(models.spec.values())}")
+            if name not in (asked := sorted({plain(model) for model in models.spec.values()})):
+                raise InputError(f"--price {name}: not a model of this run; it has {', '.join(asked)}")
         return cls(
             found_task,
             found,
@@ -121,6 +121,10 @@ class Plan:
     def purposes(self) -> list[str]:
         """What its models are asked for."""
         return ["edit", *self.strategy.purposes]
+
+    def rooms(self) -> dict[str, int]:
+        """Tokens that a prompt may have, by purpose."""
+        return {purpose: self.models.of(purpose).room(purpose) for purpose in self.purposes}
 
     def prices(self) -> Prices:
         """The prices of its models today."""

@@ -19,7 +19,7 @@ from labcoat.lab import Strategy, source_hash
 from labcoat.models import Call, Models, Prompt
 from labcoat.models.prices import Prices
 from labcoat.plan import Confirm, Plan
-from labcoat.running import make_driver, stages
+from labcoat.stages import make_driver, stages
 from labcoat.tree import Code
 
 

@@ -1,41 +1,31 @@
-"""One run: search, confirm, test, in a folder that identifies and records it."""
+"""One run in a folder that identifies and records it: begun, forked, gone on with."""
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from labcoat.bench import Bench, home
 from labcoat.bench.outcome import Outcome
-from labcoat.budget import Budget, LimitReached, Limits
-from labcoat.driver import BASELINE, Driver, lost_for
+from labcoat.budget import LimitReached, Limits
+from labcoat.driver import Driver
 from labcoat.errors import CannotRunHere, InputError
-from labcoat.fork import shared
 from labcoat.journal import Differs, Journal, Observer, Unrecorded
 from labcoat.journal.lock import Lock
 from labcoat.kept import Kept
 from labcoat.lab import Trial
-from labcoat.models.prices import Prices
+from labcoat.models.prices import Prices, plain
 from labcoat.models.queue import queued
-from labcoat.packing import pack_code, pack_outcome, unpack_outcome
-from labcoat.plan import Confirm, Plan
+from labcoat.plan import Plan
 from labcoat.record import RECORD, compare_bench, compare_record, flat, read_record, write_record
-
-Report = Callable[[str], None]
-
-
-def silent(text: str) -> None:
-    """Say nothing."""
+from labcoat.stages import make_driver, stages
 
 
 def execute(
-    plan: Plan, runs: Path, make_bench: Callable[[], Bench], observers: list[Observer], sandbox: str | None = None,
-    report: Report = silent,
-) -> Path:  # fmt: skip
+    plan: Plan, runs: Path, make_bench: Callable[[], Bench], observers: list[Observer], sandbox: str | None = None
+) -> Path:
     """Run ``plan`` to its end, or go on where it stopped; return its folder. A finished run returns at once.
 
     Args:
@@ -44,7 +34,6 @@ def execute(
         make_bench: called once there is something to run.
         observers: get each event as it is recorded.
         sandbox: the level that is asked for; a run of another level is refused.
-        report: called with a line of text when a call waits for its endpoint.
 
     Raises:
         LabcoatError: with what to do next; whatever was reached is kept and the same call resumes.
@@ -72,7 +61,7 @@ def execute(
             _record_limits(journal, plan.limits)
             live = replace(plan, models=queued(plan.models, lambda: home.folder("queues")))
             try:
-                stages(make_driver(live, journal, bench, Kept(folder / "best"), prices, report), plan)
+                stages(make_driver(live, journal, bench, Kept(folder / "best"), prices), plan)
             except LimitReached as reached:
                 journal.note("limit", {"name": reached.name, "limit": reached.limit})
                 raise
@@ -90,7 +79,8 @@ def pinned(plan: Plan, folder: Path) -> Prices:
     record = read_record(folder)
     begun = record["prices"] if record else None
     prices = plan.prices() if begun is None else Prices.from_json(begun)
-    for purpose, model in plan.models.spec.items():
+    for purpose, name in plan.models.spec.items():
+        model = plain(name)
         price, given = prices.of(purpose), plan.given.get(model)
         if given and (price is None or price.rates != given.rates):
             raise InputError(
@@ -126,14 +116,15 @@ def begin_fork(plan: Plan, folder: Path, bench: Bench, prices: Prices) -> None:
             compare_bench(origin.folder / RECORD, origin.record, bench.facts())
             kept = Kept(folder / "best")
             shutil.rmtree(kept.folder, ignore_errors=True)  # of a process that was killed here
-            origin.write(folder, {purpose: plan.models.of(purpose).room(purpose) for purpose in plan.purposes})
-            driver = make_driver(replace(plan, limits=Limits()), Journal(folder), bench, kept, verify=True)
-            _replay(driver, plan)
+            origin.write(folder, plan.rooms())
+            with Journal(folder) as journal:
+                driver = make_driver(replace(plan, limits=Limits()), journal, bench, kept, verify=True)
+                _replay(driver, plan)
             for leader in driver.leaders:
                 _take_over(leader.trial, leader.outcome, kept, plan, bench)
             write_record(folder, plan.record(bench.facts(), prices))
         except BaseException:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             raise
 
 
@@ -173,127 +164,6 @@ def _take_over(trial: Trial, outcome: Outcome, kept: Kept, plan: Plan, bench: Be
         kept.store(outcome, artefact)
 
 
-def make_driver(
-    plan: Plan, journal: Journal, bench: Bench, kept: Kept, prices: Prices | None = None, report: Report = silent,
-    *, verify: bool = False,
-) -> Driver:  # fmt: skip
-    """What drives the search of a plan, begun in ``journal``."""
-    task = plan.task
-    journal.perform(
-        "begin", "begin", {"task": task.hash},
-        lambda: {
-            "code": pack_code(task.baseline, journal.blobs),
-            "rooms": {purpose: plan.models.of(purpose).room(purpose) for purpose in plan.purposes},
-        },
-    )  # fmt: skip
-    taken, rooms = shared(journal)
-    return Driver(
-        task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, kept=kept,
-        budget=Budget(plan.limits), prices=prices or Prices({}), steps=plan.steps, seed=plan.seed,
-        leaders=plan.confirm.best, rooms=rooms, shared=taken, report=report, verify=verify,
-    )  # fmt: skip
-
-
-def stages(driver: Driver, plan: Plan) -> None:
-    """Search, confirm, test: everything of a run that the journal records as an effect."""
-    bench, journal = driver.bench, driver.journal
-    reason = driver.search(plan.params)
-    request = {"reason": reason, "best": driver.best.key, "trials": len(driver.trials)}
-    journal.perform("search", "search", request, lambda: None)
-    chosen = confirm(driver, bench, journal, plan.confirm)
-    test(driver, chosen, bench, journal, driver.kept)
-    retest(driver, chosen, bench, journal, plan.retest)
-    journal.perform("end", "end", {}, lambda: None)
-
-
-def confirm(driver: Driver, bench: Bench, journal: Journal, how: Confirm) -> Trial:
-    """Choose what is tested: the best candidate by its mean over further training seeds.
-
-    The value that made a candidate one of the best is left out of its mean, as it was selected for being good. A
-    candidate that fails on a seed is out; among equals the better one of the search; if no candidate is better than
-    the baseline on the same seeds, the baseline is chosen. Without further seeds the best of the search is chosen.
-    """
-    metric = driver.task.metric
-    candidates = [leader.trial for leader in driver.leaders] or [driver.brief.baseline]
-    seeds = [driver.derive("confirm", number) % 2**31 for number in range(how.seeds)]
-
-    def measured(rank: str, trial: Trial) -> float | None:
-        """Mean over the seeds; None if a measurement is not valid."""
-        values = []
-        for number, seed in enumerate(seeds):
-            outcome = measure(driver, bench, journal, f"confirm/{rank}/{number}", trial, seed)
-            if not outcome.ok:
-                return None
-            values.append(outcome.metrics[metric.name].mean)
-        return math.fsum(values) / len(values)
-
-    chosen = candidates[0]
-    if seeds:
-        chosen, best = driver.brief.baseline, measured("baseline", driver.brief.baseline)
-        for rank, trial in enumerate(candidates):
-            value = measured(str(rank), trial) if trial is not driver.brief.baseline else None
-            if value is not None and (best is None or metric.better(value, best)):
-                chosen, best = trial, value
-    request = {"candidates": [trial.key for trial in candidates], "seeds": seeds, "chosen": chosen.key}
-    journal.perform("confirm", "confirm", request, lambda: None)
-    return chosen
-
-
-def measure(driver: Driver, bench: Bench, journal: Journal, key: str, trial: Trial, seed: int) -> Outcome:
-    """One further validation of a trial's code, with another training seed."""
-
-    def live() -> Any:
-        if trial.key == BASELINE:
-            return pack_outcome(bench.baseline(seed), journal.blobs)
-        with bench.trial(trial.code, seed) as (outcome, _):
-            return pack_outcome(outcome, journal.blobs)
-
-    request = {"trial": trial.key, "code": trial.code.sha, "seed": seed}
-    return unpack_outcome(journal.perform(key, "measure", request, live, lost=lost_for(seed, journal)), journal.blobs)
-
-
-def test(driver: Driver, chosen: Trial, bench: Bench, journal: Journal, kept: Kept) -> None:
-    """Measure the chosen code once on the hidden split, beside the baseline. A recorded score is final."""
-    seed = driver.seed
-    base_request = {"trial": BASELINE, "code": driver.task.baseline.sha, "seed": seed}
-    baseline = journal.perform(
-        "test/baseline", "test", base_request, lambda: pack_outcome(bench.baseline_test(seed), journal.blobs)
-    )
-    trial = journal.finished(chosen.key)
-    assert trial is not None, "the chosen trial is recorded"
-    validated = unpack_outcome(trial["result"], journal.blobs)
-
-    def live() -> Any:
-        if chosen.key == BASELINE:
-            return baseline
-        outcome = bench.test(kept.take(validated), chosen.code, seed)
-        if outcome.artefact != validated.artefact:
-            raise CannotRunHere(
-                f"{kept.path(validated)}: was changed since it was validated; restore the folder and resume"
-            )
-        return pack_outcome(outcome, journal.blobs)
-
-    journal.perform("test", "test", {"trial": chosen.key, "code": chosen.code.sha, "seed": seed}, live)
-    kept.only([validated])
-
-
-def retest(driver: Driver, chosen: Trial, bench: Bench, journal: Journal, times: int) -> None:
-    """Train the chosen code again with other seeds, and measure each on the hidden split."""
-    for number in range(times):
-        seed = driver.derive("retest", number) % 2**31
-
-        def live(seed: int = seed) -> Any:
-            if chosen.key == BASELINE:
-                return pack_outcome(bench.baseline_test(seed), journal.blobs)
-            with bench.trial(chosen.code, seed) as (outcome, artefact):
-                if outcome.metrics:
-                    outcome = bench.test(artefact, chosen.code, seed)
-                return pack_outcome(outcome, journal.blobs)
-
-        request = {"trial": chosen.key, "code": chosen.code.sha, "seed": seed}
-        journal.perform(f"test/again/{number}", "test", request, live, lost=lost_for(seed, journal))
-
-
 def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
     """Runs that the same command began, before the strategy or the task changed; with the fields that changed."""
     wanted = flat(plan.spec())
@@ -303,7 +173,7 @@ def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
             begun = flat((read_record(record.parent) or {"spec": {}})["spec"])
         except InputError:  # a broken neighbour is no reason not to run
             continue
-        fields = [name for name in wanted if begun.get(name) != wanted[name]]
+        fields = [name for name in {**wanted, **begun} if begun.get(name) != wanted.get(name)]
         if fields and set(fields) <= {"strategy.source", "task.hash", "task.version"}:
             found.append((record.parent, fields))
     return found

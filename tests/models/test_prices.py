@@ -26,22 +26,47 @@ CALLS = [
 
 
 @pytest.mark.parametrize(
-    ("model", "url", "expected"),
+    ("model", "expected"),
     [
-        ("openai:gpt-4o-mini", "", Reference("gpt-4o-mini", "openai")),
-        ("openai:meta/llama-4@openrouter", "", Reference("meta/llama-4", "openrouter")),
-        ("openai:@cf/meta/llama", "", Reference("@cf/meta/llama", "openai")),
-        ("openai:gpt-4o-mini", "http://localhost:8000/v1", Reference("gpt-4o-mini", url="http://localhost:8000/v1")),
-        ("openai:x@mine", "https://openrouter.ai/api/v1", Reference("x", url="https://openrouter.ai/api/v1")),
-        ("inspect:anthropic/claude-sonnet-4-5", "", Reference("claude-sonnet-4-5", "anthropic")),
-        ("inspect:openai-api/groq/llama", "", Reference("llama", "groq")),
-        ("inspect:nothing", "", None),
-        ("openai:", "", None),
-        ("else:gpt-4o-mini", "", None),
+        ("openai:gpt-4o-mini", Reference("gpt-4o-mini", "openai")),
+        ('openai:gpt-4o-mini {"temperature":0}', Reference("gpt-4o-mini", "openai")),
+        ("openai:meta/llama-4@openrouter", Reference("meta/llama-4", "openrouter")),
+        ("openai:@cf/meta/llama", Reference("@cf/meta/llama", "openai")),
+        ("inspect:anthropic/claude-sonnet-4-5", Reference("claude-sonnet-4-5", "anthropic")),
+        ("inspect:openai-api/groq/llama", Reference("llama", "groq")),
+        ("inspect:nothing", None),
+        ("openai:", None),
+        ("else:gpt-4o-mini", None),
     ],
 )
-def test_what_a_model_is_called_in_the_table(model: str, url: str, expected: Reference | None) -> None:
-    assert reference(model, url) == expected
+def test_what_a_model_is_called_in_the_table(model: str, expected: Reference | None) -> None:
+    assert reference(model) == expected
+
+
+class Remote(ScriptedModel):
+    """A scripted model that says what endpoint it asks."""
+
+    model, place, at_once = "gpt-4o-mini", "mine", None
+
+    def __init__(self, name: str, url: str) -> None:
+        super().__init__([], name)
+        self.url = url
+
+
+@pytest.mark.parametrize(
+    ("url", "source"),
+    [
+        ("https://api.openai.com/v1", "openai/gpt-4o-mini"),
+        ("https://openrouter.ai/api/v1", "openrouter/openai/gpt-4o-mini"),
+        ("http://localhost:8000/v1", None),
+    ],
+)
+def test_the_address_of_an_endpoint_decides_whatever_the_names(url: str, source: str | None) -> None:
+    model = Remote('openai:gpt-4o-mini@openai {"temperature":0}', url)
+    if source and source.startswith("openrouter"):
+        model.model = "openai/gpt-4o-mini"
+    price = Prices.look_up(Models({"*": model}), {}).of("idea")
+    assert (price and price.source.rpartition(": ")[2]) == source
 
 
 def test_a_known_model_has_a_price_with_source_and_date() -> None:
@@ -54,17 +79,14 @@ def test_a_known_model_has_a_price_with_source_and_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "url"),
+    "model",
     [
-        ("openai:no-such-model", ""),
-        ("openai:gpt-4o-mini", "http://localhost:8000/v1"),
-        ("openai:gpt-4o-mini@my-openai-proxy", ""),
-        ("openai:text-embedding-3-small", ""),
-        ("else:gpt-4o-mini", ""),
+        "openai:no-such-model", "openai:gpt-4o-mini@my-openai-proxy", "openai:text-embedding-3-small",
+        "else:gpt-4o-mini",
     ],
-)
-def test_a_price_is_never_guessed(model: str, url: str) -> None:
-    assert find(model, url) is None
+)  # fmt: skip
+def test_a_price_is_never_guessed(model: str) -> None:
+    assert find(model) is None
 
 
 @pytest.mark.parametrize("model", ["offline:mutate", "scripted:a.jsonl@12", "replay:0123"])
@@ -114,7 +136,8 @@ def test_an_endpoint_that_tells_no_usage_has_an_unknown_cost() -> None:
 
 
 def test_a_price_by_hand_holds_for_its_model_alone() -> None:
-    models = Models({"edit": ScriptedModel([], "openai:mine"), "*": ScriptedModel([], "openai:gpt-4o-mini")})
+    mine = ScriptedModel([], 'openai:mine {"top_p":1}')
+    models = Models({"edit": mine, "*": ScriptedModel([], "openai:gpt-4o-mini")})
     prices = Prices.look_up(models, given(["openai:mine=0.25,1"]))
     edit, others = prices.of("edit"), prices.of("idea")
     assert edit is not None and others is not None

@@ -215,7 +215,7 @@ def test_a_free_slot_costs_next_to_nothing(tmp_path: Path) -> None:
 class Remote(ScriptedModel):
     """A scripted model that says that it asks an endpoint."""
 
-    endpoint, url, at_once = "Open Router", "https://openrouter.example/api/v1", 1
+    model, place, url, at_once = "some/model", "Open Router", "https://openrouter.example/api/v1", 1
 
 
 @contextmanager
@@ -253,7 +253,6 @@ def test_a_run_says_that_it_waits_and_waiting_is_no_time_of_its_own(
     simulate: Simulate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Remote(lambda prompt, call: Reply("no edit", cost=0.0, latency=0.01))
-    said: list[str] = []
     with tempfile.TemporaryDirectory() as made:
         home = Path(made)
         home.chmod(0o755)  # as root, workers are other users and must reach it
@@ -262,8 +261,11 @@ def test_a_run_says_that_it_waits_and_waiting_is_no_time_of_its_own(
         queued(Models({"*": model}), lambda: home / "queues")
         (folder,) = (home / "queues").iterdir()
         with held(folder, 1):
-            history = simulate("random", steps=2, model=Models({"*": model}), report=said.append)
-    assert said == ["waiting for Open Router, which takes 1 call at once; 0 before this one"]
+            history = simulate("random", steps=2, model=Models({"*": model}))
+    told = [event for event in history.journal.events if event["kind"] == "endpoint"]
+    assert [event["result"]["says"] for event in told] == [
+        "waiting for Open Router, which takes 1 call at once; 0 before this one"
+    ]
     calls = [e for e in history.journal.events if e["kind"] in ("ask", "edit")]
     replies = [call["result"]["reply"] for call in calls]
     assert 0.3 < replies[0]["waited"] < 1.1

@@ -55,6 +55,8 @@ class Progress:
         kind = event["kind"]
         if self._begin is None and kind in ("ask", "edit", "trial"):
             self._begin = time.monotonic() - event.get("seconds", 0.0)
+        if kind == "endpoint":
+            self.report(event["result"]["says"])
         if event["state"] != "finished":
             return
         if kind == "baseline":

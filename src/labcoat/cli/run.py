@@ -93,9 +93,7 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
             heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
             before = {number: signal.signal(number, _interrupt) for number in heard}
             try:
-                execute(
-                    plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress], sandbox, progress.report
-                )
+                execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress], sandbox)
             except KeyboardInterrupt:
                 progress.report(f"stopped {progress.reached}; the same command goes on from here")
                 raise typer.Exit(130) from None

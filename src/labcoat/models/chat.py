@@ -120,7 +120,7 @@ class Reply:
     latency: float = 0.0
     finish: Finish = "stop"
     waited: float = 0.0
-    """For the endpoint to be free, before the call began: part of no other time."""
+    """Seconds waited for the endpoint; they count in no budget."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the journal."""
@@ -143,7 +143,8 @@ class Call:
     index: int  # how many model calls the run made before this one
     seed: int  # derived from the run's seed and the key
     schema: dict[str, Any] | None = None
-    report: Callable[[str], None] = field(default=lambda text: None, compare=False)  # says that something takes time
+    tell: Callable[[str], None] = field(default=lambda text: None, compare=False, repr=False)
+    """Hears that a call has to wait."""
 
 
 class ModelAway(Stopped):
@@ -174,9 +175,11 @@ class Model(Protocol):
 class AtEndpoint(Protocol):
     """What a model tells of the endpoint that it asks, if it asks one."""
 
-    endpoint: str
-    """Its name in the configuration."""
+    model: str
+    """The model as the endpoint calls it."""
+    place: str
+    """The endpoint's name."""
     url: str
-    """Its base URL, empty where the provider is known by name alone: says whose prices hold."""
+    """Its address: says whose prices hold."""
     at_once: int | None
     """Most calls at once of all labcoat processes on this machine; None for any number."""

@@ -76,8 +76,8 @@ class Prices:
         """The price of each model: the one that is given for it by hand, else the one that is published."""
         found = {}
         for purpose, model in sorted(models.by_purpose.items()):
-            url = model.url if isinstance(model, AtEndpoint) else ""
-            found[purpose] = given.get(model.name) or find(model.name, url)
+            name, url = (model.model, model.url) if isinstance(model, AtEndpoint) else ("", "")
+            found[purpose] = given.get(plain(model.name)) or find(model.name, name, url)
         return cls(found)
 
     def of(self, purpose: str) -> Price | None:
@@ -99,29 +99,35 @@ class Prices:
         return cls({purpose: price and Price.from_json(price) for purpose, price in data.items()})
 
 
-def reference(model: str, url: str = "") -> Reference | None:
+def plain(model: str) -> str:
+    """A model's name without the parameters that it is asked with (``openai:NAME {"temperature":0}``)."""
+    return model.partition(" {")[0]
+
+
+def reference(model: str, name: str = "", url: str = "") -> Reference | None:
     """What ``model`` is called in the table of prices, None for a kind of model that the table cannot know.
 
     ``openai:NAME`` is OpenAI's own; ``openai:NAME@ENDPOINT`` that of the provider whose name the endpoint bears;
-    ``inspect:PROVIDER/NAME`` names both. A ``url`` decides before any name: on another server the same name has
-    another price.
+    ``inspect:PROVIDER/NAME`` names both. Where the model tells its ``name`` at an endpoint and the ``url`` of that,
+    these decide: on another server the same name has another price.
     """
-    kind, _, rest = model.partition(":")
+    if url:
+        return Reference(name, url=url)
+    kind, _, rest = plain(model).partition(":")
     if kind == "openai" and rest:
-        name, _, endpoint = rest.rpartition("@") if "@" in rest[1:] else (rest, "", "openai")
-        return Reference(name, url=url) if url else Reference(name, endpoint)
+        return Reference(*(rest.rsplit("@", 1) if "@" in rest[1:] else (rest, "openai")))
     if kind == "inspect":
         provider, _, name = rest.removeprefix("openai-api/").partition("/")
         return Reference(name, provider) if name else None
     return None
 
 
-def find(model: str, url: str = "") -> Price | None:
+def find(model: str, name: str = "", url: str = "") -> Price | None:
     """The price of a model today: nothing for one that asks no endpoint, None where none is published."""
     today = datetime.now(UTC).date().isoformat()
     if model.partition(":")[0] in FREE:
         return Price([flat(0.0, 0.0)], 0.0, "asks no endpoint", today)
-    known = reference(model, url)
+    known = reference(model, name, url)
     if known is None:
         return None
     import genai_prices

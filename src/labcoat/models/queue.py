@@ -110,12 +110,12 @@ class Queue:
 class Queued:
     """A model whose calls wait in the line of its endpoint."""
 
-    def __init__(self, model: Model, queue: Queue, endpoint: str) -> None:
-        """``endpoint`` is the name that is told to who waits."""
+    def __init__(self, model: Model, queue: Queue, place: str) -> None:
+        """``place`` is the endpoint's name, which is told to who waits."""
         self.name = model.name
         self.constants_only = model.constants_only
         self.room = model.room
-        self._model, self._queue, self._endpoint = model, queue, endpoint
+        self._model, self._queue, self._place = model, queue, place
         self._said = -SAY_AGAIN
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
@@ -125,12 +125,13 @@ class Queued:
             if time.monotonic() - self._said >= SAY_AGAIN:
                 self._said = time.monotonic()
                 calls = "1 call" if self._queue.slots == 1 else f"{self._queue.slots} calls"
-                call.report(f"waiting for {self._endpoint}, which takes {calls} at once; {before} before this one")
+                call.tell(f"waiting for {self._place}, which takes {calls} at once; {before} before this one")
 
         begin = time.monotonic()
         with self._queue.slot(waiting):
-            waited = time.monotonic() - begin
-            return replace(self._model.chat(prompt, call), waited=round(waited, 3))
+            waited = round(time.monotonic() - begin, 3)
+            reply = self._model.chat(prompt, call)
+            return replace(reply, waited=reply.waited + waited)
 
 
 def queued(models: Models, folder: Callable[[], Path]) -> Models:
@@ -139,10 +140,9 @@ def queued(models: Models, folder: Callable[[], Path]) -> Models:
     def behind(model: Model) -> Model:
         if not isinstance(model, AtEndpoint) or model.at_once is None:
             return model
-        place = model.url or model.endpoint
-        line = folder() / f"{re.sub(r'[^a-z0-9]+', '-', model.endpoint.lower())}-{sha256(place.encode())[:8]}"
+        line = folder() / f"{re.sub(r'[^a-z0-9]+', '-', model.place.lower())}-{sha256(model.url.encode())[:8]}"
         line.mkdir(exist_ok=True)
-        return Queued(model, Queue(line, model.at_once), model.endpoint)
+        return Queued(model, Queue(line, model.at_once), model.place)
 
     return Models({purpose: behind(model) for purpose, model in models.by_purpose.items()})
 
