@@ -364,7 +364,16 @@ def test_show_json_is_as_documented(
     run = read(["show", "runs"], monkeypatch, capsys)
     check(run, "Run")
     check(run["metric"], "Metric")
-    check(run["spent"], "Spent")
+    check(run["spent"], "Spent", "Account")
+    for spent in run["spent"]["by_purpose"].values():
+        check(spent, "Spent")
+    for purse in run["spent"]["by_step"]:
+        check(purse, "Spent", "Purse")
+    for price in run["prices"].values():
+        check(price, "Price")
+        for rate in price["rates"]:
+            check(rate, "Rate")
+    assert run["fork"] is None
     for step in [run["baseline"], *run["trials"], run["best"]]:
         check(step, "Step", "Measurement")
     assert (run["test"] is None) == ("--max-calls" in options)
@@ -374,6 +383,24 @@ def test_show_json_is_as_documented(
     for measured in measurements(run):
         for value in measured["values"]:
             check(value, "Value")
+
+
+def test_show_json_of_a_fork_is_as_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    perform(["run", "sim/ridge", "--steps", "3"], monkeypatch, capsys)
+    args = ["run", "sim/ridge", "--steps", "4", "--runs", "forks", "--fork", "runs:2"]
+    assert perform(args, monkeypatch, capsys)[0] == 0
+    run = read(["show", "forks"], monkeypatch, capsys)
+    check(run, "Run")
+    check(run["fork"], "Fork")
+    check(run["fork"]["spent"], "Spent")
+    (record,) = tmp_path.glob("forks/**/run.json")
+    words = set(re.findall(r"`([\w.]+)`", prose(DOCS / "how-a-run-works.md")))
+    said = json.loads(record.read_text())
+    kinds = {json.loads(line)["kind"] for line in record.with_name("events.jsonl").read_text().splitlines()}
+    assert {*said, *said["fork"], *said["spec"]["fork"], *said["prices"]["*"], *kinds} - words == set()
 
 
 def test_fields_of_the_record_are_documented(

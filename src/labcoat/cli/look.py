@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, number, print_json, print_line, print_table, print_tree, printable, say, short
+from labcoat.cli.output import (
+    JsonFlag,
+    money,
+    number,
+    print_json,
+    print_line,
+    print_table,
+    print_tree,
+    printable,
+    say,
+    short,
+)
 
 if TYPE_CHECKING:
     from labcoat.bench.outcome import Outcome
+    from labcoat.budget import Spent
     from labcoat.history import History, Step
     from labcoat.task import Manifest
 
@@ -36,6 +48,8 @@ def show(run: Run, json: JsonFlag = False) -> None:
         print()
         _print_steps(history)
         print()
+        if history.ledger.total.tokens:
+            _print_spent(history)
     summary(history)
 
 
@@ -64,6 +78,30 @@ def _print_steps(history: History) -> None:
         for step in history.steps
     }
     print_tree(labels, {step.number: step.parent for step in history.steps})
+
+
+def _print_spent(history: History) -> None:
+    """What calls took, by purpose and by step."""
+    ledger = history.ledger
+    models = history.spec["models"]
+    parts = ["calls", "input_uncached", "cache_read", "cache_write", "output", "of_which_reasoning"]
+    rows = [
+        [purpose, *(f"{getattr(spent, part):,}" for part in parts), money(spent.usd), f"{spent.seconds:.2f}"]
+        for purpose, spent in ledger.by_purpose.items()
+    ]
+    rows = [[*row, models.get(row[0], models.get("*", "-"))] for row in rows]
+    head = ["purpose", "calls", "uncached in", "cache read", "cache write", "out", "reasoning", "USD", "seconds"]
+    print_table([*head, "model"], rows)
+    print()
+    rows = [
+        [
+            "-" if step is None else str(step), str(spent.calls), f"{spent.input:,}", f"{spent.output:,}",
+            money(spent.usd), f"{spent.seconds:.2f}",
+        ]
+        for step, spent in ledger.by_step.items()
+    ]  # fmt: skip
+    print_table(["step", "calls", "tokens in", "out", "USD", "seconds"], rows)
+    print()
 
 
 def summary(history: History) -> None:
@@ -98,9 +136,10 @@ def summary(history: History) -> None:
             print(printable(test.error))
         if again := history.tested_again():
             print_line("test again", f"{what}: {_list(again, metric.name)}")
-    spent = history.spent()
-    money = "unknown" if spent["usd"] is None else f"${spent['usd']:.4g}"
-    print_line("spent", f"{spent['calls']} model calls, {spent['tokens']} tokens, {money}, {spent['seconds']:.1f} s")
+    print_line("spent", _spent(history.ledger.total))
+    if history.origin:
+        shared = f"steps 0 to {history.origin['step']} with {history.origin['folder']}, which spent"
+        print_line("shared", f"{shared} {_spent(history.ledger.shared)} on them")
     print_line("sandbox", history.sandbox)
     for warning in history.warnings:
         print_line("warning", warning)
@@ -112,6 +151,10 @@ def _how_tested(manifest: Manifest) -> str:
     if manifest.integrity == "scored":
         return ""
     return ", self-reported" + ("" if manifest.has_test else "; no test command: measured again")
+
+
+def _spent(spent: Spent) -> str:
+    return f"{spent.calls} model calls, {spent.tokens} tokens, {money(spent.usd)}, {spent.seconds:.1f} s"
 
 
 def _baseline_failure(history: History) -> tuple[str, str] | None:

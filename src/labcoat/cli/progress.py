@@ -19,18 +19,22 @@ class Progress:
     """An observer of the journal. Use as a context, pass as ``observers=[progress]``."""
 
     def __init__(self, plan: Plan, folder: Path) -> None:
-        """What was done in earlier sittings is read from ``folder``."""
+        """What was done before is read from ``folder``, or from the run that a new fork takes it from."""
         self.plan = plan
         self.metric = plan.task.metric
         self.done = 0
         self.best: float | None = None
         self.best_step = 0
         self.begun = (folder / RECORD).exists()
-        if self.begun:
-            history = History(folder)
-            self.done = len(history.trials)
-            if history.best is not None:
-                self.best, self.best_step = history.best.value(self.metric.name), history.best.number
+        source, last = folder, plan.steps
+        if plan.origin and not self.begun:
+            source, last = plan.origin.folder, plan.origin.step
+        if (source / RECORD).exists():
+            history = History(source)
+            steps = history.steps[: last + 1]
+            self.done = max(0, len(steps) - 1)
+            if best := history.best_of(steps):
+                self.best, self.best_step = best.value(self.metric.name), best.number
         self._earlier = self.done
         self._begin: float | None = None  # of the search: preparing takes its own time
         self._named = False  # the metric, once above all lines
@@ -52,7 +56,7 @@ class Progress:
         if self._begin is None and kind in ("ask", "edit", "trial"):
             self._begin = time.monotonic() - event.get("seconds", 0.0)
         if kind == "endpoint":
-            self._line(f"  {event['result']['says']}")
+            self.report(event["result"]["says"])
         if event["state"] != "finished":
             return
         if kind == "baseline":

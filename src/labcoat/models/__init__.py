@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from labcoat.errors import InputError
-from labcoat.models.chat import ROOM, Call, Model, ModelAway, ModelRefuses, Part, Prompt, Reply, Usage
+from labcoat.models.chat import ROOM, AtEndpoint, Call, Model, ModelAway, ModelRefuses, Part, Prompt, Reply, Usage
 
-__all__ = ["ROOM", "Call", "Model", "ModelAway", "ModelRefuses", "Models", "Part", "Prompt", "Reply", "Usage", "load"]
+__all__ = [
+    "ROOM", "AtEndpoint", "Call", "Model", "ModelAway", "ModelRefuses", "Models", "Part", "Prompt", "Reply", "Usage",
+    "load",
+]  # fmt: skip
 
 KNOWN = {
     "offline:mutate": "changes constants in the code; needs no key and no network",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from labcoat.errors import InputError, Stopped
 from labcoat.tree import sha256
@@ -115,7 +115,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model answered. ``cost`` is in USD, None where the price is unknown; ``latency`` in seconds."""
+    """What a model answered. ``cost`` is in USD, None where the endpoint tells none; times are in seconds."""
 
     text: str
     parsed: Any = None
@@ -203,3 +203,17 @@ class Model(Protocol):
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """Answer one prompt."""
         ...
+
+
+@runtime_checkable
+class AtEndpoint(Protocol):
+    """What a model tells of the endpoint that it asks, if it asks one."""
+
+    model: str
+    """The model as the endpoint calls it."""
+    place: str
+    """The endpoint's name."""
+    url: str
+    """Its address: says whose prices hold."""
+    at_once: int | None
+    """Most calls at once of all labcoat processes on this machine; None for any number."""

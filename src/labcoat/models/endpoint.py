@@ -46,6 +46,7 @@ class EndpointModel:
         """``model`` as the endpoint calls it; ``where`` is the endpoint's name."""
         self.model = model
         self.endpoint = endpoint
+        self.place, self.url, self.at_once = where, endpoint.base_url, endpoint.concurrency
         self.parameters = endpoint.parameters(model)
         self.name = f"openai:{model}" if where == BUILT_IN else f"openai:{model}@{where}"
         if sent := self.parameters.sent():
