@@ -15,7 +15,7 @@ from labcoat.api import origin_of
 from labcoat.budget import Spent
 from labcoat.estimating import GUESSES, Guess, estimate
 from labcoat.history import History
-from labcoat.models import Call, Models, Prompt, Reply, Usage
+from labcoat.models import Call, ModelRefuses, Models, Prompt, Reply, Usage
 from labcoat.models.offline import OfflineMutator
 from labcoat.models.prices import given
 from labcoat.models.scripted import ScriptedModel
@@ -83,6 +83,15 @@ def test_what_a_fork_shares_is_not_estimated_again(simulate: Simulate) -> None:
     shared = sum(e["kind"] in ("ask", "edit") for e in fork.origin.events) if fork.origin else 0
     assert {total(guess).calls for guess in estimate(fork).values()} == {24}
     assert shared > 24
+
+
+def test_no_key_is_needed() -> None:
+    class Keyless(ScriptedModel):
+        def room(self, purpose: str) -> int:
+            raise ModelRefuses("no key")
+
+    guesses = estimate(plan(Models({"*": Keyless([], "openai:x")})))
+    assert guesses == estimate(plan(named("openai:x")))
 
 
 def test_every_shipped_strategy_and_task_can_be_estimated() -> None:

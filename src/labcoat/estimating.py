@@ -17,9 +17,10 @@ from pathlib import Path
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.budget import Limits, Spent
+from labcoat.errors import InputError
 from labcoat.journal import Journal
 from labcoat.kept import Kept
-from labcoat.models import Call, Model, Models, Part, Prompt, Reply, Usage
+from labcoat.models import ROOM, Call, Model, Models, Part, Prompt, Reply, Usage
 from labcoat.models.offline import instance
 from labcoat.models.prices import Prices
 from labcoat.plan import Plan
@@ -60,12 +61,12 @@ def estimate(plan: Plan) -> dict[str, dict[str, Spent]]:
 def _drive(plan: Plan, guess: Guess, prices: Prices) -> dict[str, Spent]:
     spent: dict[str, Spent] = defaultdict(Spent)
     models = {purpose: _Guessed(plan.models.of(purpose), guess, prices, spent) for purpose in plan.purposes}
+    dry = replace(plan, models=Models(dict(models)), limits=Limits())
     with tempfile.TemporaryDirectory(prefix="labcoat-estimate-") as made:
         folder = Path(made)
         if plan.origin:  # what a fork shares is replayed, and not asked again
-            plan.origin.write(folder, plan.rooms())
+            plan.origin.write(folder, dry.rooms())
         with Journal(folder, write=True) as journal:
-            dry = replace(plan, models=Models(dict(models)), limits=Limits())
             make_driver(dry, journal, _Level(plan.task), Kept(folder / "best")).search(plan.params)
     return dict(spent)
 
@@ -76,8 +77,15 @@ class _Guessed:
     constants_only = True
 
     def __init__(self, model: Model, guess: Guess, prices: Prices, spent: dict[str, Spent]) -> None:
-        self.name, self.room = model.name, model.room
+        self.name, self._model = model.name, model
         self._guess, self._prices, self._spent = guess, prices, spent
+
+    def room(self, purpose: str) -> int:
+        """What the model says; what holds where nothing is known if it needs a key to say it."""
+        try:
+            return self._model.room(purpose)
+        except InputError:
+            return ROOM
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         guess, files = self._guess, prompt.files

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from labcoat.cli.progress import Progress
 from labcoat.errors import Stopped
 from labcoat.history import History
 from labcoat.models import Call, Models, Prompt, Reply
 from labcoat.models.queue import Queue, Queued, queued
 from labcoat.models.scripted import ScriptedModel
+from labcoat.plan import Plan
 
 Simulate = Callable[..., History]
 
@@ -250,9 +252,11 @@ def test_a_limited_endpoint_has_a_line_of_its_own_and_others_have_none(tmp_path:
 
 
 def test_a_run_says_that_it_waits_and_waiting_is_no_time_of_its_own(
-    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = Remote(lambda prompt, call: Reply("no edit", cost=0.0, latency=0.01))
+    plan = Plan.of(task="sim/valley", strategy="random", params=None, model=Models({"*": model}), steps=2, seed=0)
+    progress = Progress(plan, Path("nowhere"))
     with tempfile.TemporaryDirectory() as made:
         home = Path(made)
         home.chmod(0o755)  # as root, workers are other users and must reach it
@@ -261,7 +265,8 @@ def test_a_run_says_that_it_waits_and_waiting_is_no_time_of_its_own(
         queued(Models({"*": model}), lambda: home / "queues")
         (folder,) = (home / "queues").iterdir()
         with held(folder, 1):
-            history = simulate("random", steps=2, model=Models({"*": model}))
+            history = simulate("random", steps=2, model=Models({"*": model}), observers=[progress])
+    assert "  waiting for Open Router, which takes 1 call at once; 0 before" in capsys.readouterr().err
     told = [event for event in history.journal.events if event["kind"] == "endpoint"]
     assert [event["result"]["says"] for event in told] == [
         "waiting for Open Router, which takes 1 call at once; 0 before this one"
