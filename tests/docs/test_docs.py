@@ -332,6 +332,16 @@ def test_strategies_json_is_as_documented(monkeypatch: pytest.MonkeyPatch, capsy
         assert explained["parameters"] == strategy["parameters"]
 
 
+def test_doctor_model_json_is_as_documented(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = read(["doctor", "--model", "offline:mutate"], monkeypatch, capsys)
+    check(found, "Examination")
+    assert found["works"] and [finding["what"] for finding in found["findings"]][:2] == ["answer", "schema"]
+    for finding in found["findings"]:
+        check(finding, "Finding")
+
+
 def test_examples_in_json_are_real(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

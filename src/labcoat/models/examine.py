@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from labcoat.errors import LabcoatError
+from labcoat.models import Models
 from labcoat.models.chat import ROOM, Call, Model, Part, Prompt, Reply
 from labcoat.models.endpoint import EndpointModel
+from labcoat.models.prices import Prices
 
 PURPOSE = "examine"
 SCHEMA = {
@@ -28,6 +30,11 @@ class Finding:
     says: str
 
 
+def works(findings: list[Finding]) -> bool:
+    """Whether a run can go on with the model."""
+    return all(finding.state != "failed" for finding in findings)
+
+
 def examine(model: Model) -> list[Finding]:
     """Ask ``model`` one tiny question with a schema, and say what works: answer, schema, usage, price, window."""
     told: list[str] = []
@@ -36,7 +43,7 @@ def examine(model: Model) -> list[Finding]:
         reply = model.chat(QUESTION, Call(PURPOSE, "/0", 0, 0, SCHEMA, told.append))
     except LabcoatError as error:
         return [Finding("answer", "failed", str(error))]
-    return [_answer(reply), _schema(model, reply), _usage(reply), _price(reply), _window(room)] + [
+    return [_answer(reply), _schema(model, reply), _usage(reply), _price(model, reply), _window(room)] + [
         Finding("note", "unknown", text) for text in told
     ]
 
@@ -64,10 +71,14 @@ def _usage(reply: Reply) -> Finding:
     return Finding("usage", "ok", parts or "none")
 
 
-def _price(reply: Reply) -> Finding:
-    if reply.cost is None:
-        return Finding("price", "unknown", "the endpoint does not say what a call costs")
-    return Finding("price", "ok", f"{reply.cost:g} USD for this call")
+def _price(model: Model, reply: Reply) -> Finding:
+    if reply.cost is not None:
+        return Finding("price", "ok", f"{reply.cost:g} USD for this call, as the endpoint says")
+    price = Prices.look_up(Models({"*": model}), {}).of(PURPOSE)
+    cost = price.cost(reply.usage) if price else None
+    if price is None or cost is None:
+        return Finding("price", "unknown", "nobody says what a call costs; give it with --price, or limit --max-tokens")
+    return Finding("price", "ok", f"{cost:.2g} USD for this call, by {price.source}")
 
 
 def _window(room: int) -> Finding:
