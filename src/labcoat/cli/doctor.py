@@ -10,7 +10,7 @@ from labcoat.cli.output import JsonFlag, print_json, print_table, printable, say
 
 
 def doctor(json: JsonFlag = False) -> None:
-    """Try what holds a candidate back on this machine; say how that is known and what makes it stronger."""
+    """Try what holds a candidate back on this machine."""
     from labcoat.bench.doctor import examine
     from labcoat.errors import CannotRunHere
 
