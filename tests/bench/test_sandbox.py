@@ -193,9 +193,9 @@ def test_nothing_outlives_a_killed_controller(bwrap: sandbox.Bubblewrap, numpy_e
     with subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}) as controller:
         give_up = time.monotonic() + 60
         # the controller itself, bwrap twice, the command, two daemons
-        while len(alive(marker)) < 6 and time.monotonic() < give_up:
+        while len(found := alive(marker)) < 6 and time.monotonic() < give_up:
             time.sleep(0.05)
-        assert len(alive(marker)) >= 6
+        assert len(found) >= 6
         controller.send_signal(signal.SIGKILL)
     give_up = time.monotonic() + 2
     while alive(marker) and time.monotonic() < give_up:

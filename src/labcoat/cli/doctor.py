@@ -14,7 +14,7 @@ def doctor(
     model: Annotated[str | None, typer.Option(help="Examine this model instead, with one tiny call.")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Try what holds a candidate back on this machine, or what works of a model."""
+    """Try what holds on this machine, or what works of a model."""
     from labcoat.errors import CannotRunHere
 
     if not (_model(model, json) if model else _machine(json)):
