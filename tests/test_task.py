@@ -10,7 +10,8 @@ import pytest
 
 from labcoat import catalog
 from labcoat.errors import InputError
-from labcoat.task import Manifest, Task
+from labcoat.manifest import Manifest
+from labcoat.task import Task
 
 ADULT = catalog.find("fml/fairlearn-adult")
 

@@ -29,8 +29,10 @@ from labcoat.bench.simulated import SimulatedBench
 from labcoat.bench.suite import Adversary, Class, armed, patterns, suite
 from labcoat.bench.worker import SandboxedBench
 from labcoat.errors import CannotRunHere, InputError
+from labcoat.manifest import Manifest
+from labcoat.manifest.table import Table
 from labcoat.own_check import look_around
-from labcoat.task import Manifest, Table, Task
+from labcoat.task import Task
 from labcoat.tree import Code, sha256
 
 SEED = 0

@@ -15,9 +15,9 @@ from labcoat.errors import InputError
 from labcoat.journal import Event, Journal, key_order
 from labcoat.journal.lock import working
 from labcoat.ledger import Ledger
+from labcoat.manifest import Manifest
 from labcoat.packing import unpack_changes, unpack_code, unpack_outcome
 from labcoat.record import RECORD, read_record
-from labcoat.task import Manifest
 from labcoat.tree import Code
 
 

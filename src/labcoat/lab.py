@@ -19,8 +19,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from labcoat.errors import InputError
+from labcoat.manifest import Metric
 from labcoat.models.chat import Part, Prompt, Reply
-from labcoat.task import Metric
 from labcoat.tree import Code, diff, matches, sha256
 
 __all__ = [

@@ -15,7 +15,8 @@ from labcoat.bench.environment import Environment
 from labcoat.bench.outcome import Execution, Status
 from labcoat.bench.outputs import BadOutput, Tampered
 from labcoat.bench.process import Finished
-from labcoat.task import Phase, Task
+from labcoat.manifest.phase import Phase
+from labcoat.task import Task
 from labcoat.tree import Code, sha256
 
 

@@ -25,8 +25,8 @@ from labcoat.bench.own_environment import OwnEnvironment
 from labcoat.bench.phases import Failed, execution, failure, fill, judged
 from labcoat.bench.process import Finished
 from labcoat.errors import InputError
-from labcoat.reported import Mount
-from labcoat.task import Phase
+from labcoat.manifest.phase import Phase
+from labcoat.manifest.reported import Mount
 from labcoat.tree import Code, sha256
 
 WORKSPACE = "/ws"

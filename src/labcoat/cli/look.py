@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from labcoat.bench.outcome import Outcome
     from labcoat.budget import Spent
     from labcoat.history import History, Step
-    from labcoat.task import Manifest
+    from labcoat.manifest import Manifest
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or one with a single run below it.")]
 STEP_HELP = "Number of a step, `best` or `baseline` (0)."

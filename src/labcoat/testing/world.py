@@ -23,9 +23,10 @@ from labcoat.driver import BASELINE, Driver, Scope
 from labcoat.journal import Event, Journal, key_order
 from labcoat.kept import Kept
 from labcoat.lab import Params, Strategy, Trial
+from labcoat.manifest import Metric
 from labcoat.models import ROOM, Models
 from labcoat.models.prices import Prices
-from labcoat.task import Metric, Task
+from labcoat.task import Task
 from labcoat.tree import Code
 
 METRIC = "score"
