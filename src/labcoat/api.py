@@ -37,6 +37,7 @@ def run(
     params_file: str | os.PathLike[str] | None = None,
     confirm: tuple[int, int] = (1, 0),
     retest: int = 0,
+    embedder: str = "tokens",
     runs: str | os.PathLike[str] = "runs",
     sandbox: Literal["bwrap", "none"] | None = None,
     limits: Limits | None = None,
@@ -57,6 +58,7 @@ def run(
         params_file: file of parameters, lines of TOML.
         confirm: (k, s): measure the best k candidates again on s further training seeds and choose by the mean.
         retest: further trainings of the chosen code that are tested beside the kept artefact.
+        embedder: who gives the vectors of codes to a strategy that asks for them.
         runs: folder of all runs.
         sandbox: ``bwrap``, ``none`` (marked in the result), or None for bwrap where it works.
         limits: further limits; not part of the run's identity.
@@ -74,6 +76,7 @@ def run(
     plan = Plan.of(
         task=task, strategy=strategy, params=params, params_file=None if params_file is None else Path(params_file),
         model=model, steps=steps, seed=seed, confirm=Confirm(*confirm), retest=retest, limits=limits,
+        embedder=embedder,
         given=money.given(prices), origin=origin_of(fork),
     )  # fmt: skip
     if earlier := unfinished_before(plan, Path(runs)):

@@ -19,8 +19,7 @@ from labcoat import editor
 from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
 from labcoat.budget import SPENT, Budget
-from labcoat.embedding import text_of
-from labcoat.embedding.tokens import HashedTokens
+from labcoat.embedding import Embedder, text_of
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
 from labcoat.journal import Journal, key_order
 from labcoat.kept import Kept
@@ -91,7 +90,7 @@ class Driver:
     def __init__(
         self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, kept: Kept,
         budget: Budget, prices: Prices, steps: int, seed: int, leaders: int = 1, rooms: Mapping[str, int],
-        shared: Mapping[str, Mapping[str, int]], verify: bool = False,
+        shared: Mapping[str, Mapping[str, int]], embedder: Embedder, verify: bool = False,
     ) -> None:  # fmt: skip
         """Wire the parts together; :meth:`search` runs.
 
@@ -113,7 +112,7 @@ class Driver:
         self.rooms = rooms
         self.shared = shared
         self.verify = verify
-        self.embedder = HashedTokens()
+        self.embedder = embedder
         self.calls = 0
         self.tried = 0
         self.brief: Brief

@@ -17,6 +17,7 @@ from pathlib import Path
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.budget import Limits, Spent
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import InputError
 from labcoat.journal import Journal
 from labcoat.kept import Kept
@@ -61,7 +62,7 @@ def estimate(plan: Plan) -> dict[str, dict[str, Spent]]:
 def _drive(plan: Plan, guess: Guess, prices: Prices) -> dict[str, Spent]:
     spent: dict[str, Spent] = defaultdict(Spent)
     models = {purpose: _Guessed(plan.models.of(purpose), guess, prices, spent) for purpose in plan.purposes}
-    dry = replace(plan, models=Models(dict(models)), limits=Limits())
+    dry = replace(plan, models=Models(dict(models)), limits=Limits(), embedder=HashedTokens())
     with tempfile.TemporaryDirectory(prefix="labcoat-estimate-") as made:
         folder = Path(made)
         if plan.origin:  # what a fork shares is replayed, and not asked again

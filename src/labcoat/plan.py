@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labcoat import catalog, editor, parameters, strategies
+from labcoat import catalog, editor, embedding, parameters, strategies
+from labcoat.bench import home
 from labcoat.budget import Limits
+from labcoat.embedding import Embedder
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import InputError
 from labcoat.fork import Origin
 from labcoat.journal import canonical
@@ -60,13 +63,15 @@ class Plan:
     """Prices given by hand, by the name of the model."""
     origin: Origin | None = None
     """The run that this one shares its first steps with."""
+    embedder: Embedder = field(default_factory=HashedTokens)
+    """Who gives the vectors of codes to a strategy that asks for them."""
 
     @classmethod
     def of(
         cls, *, task: str | Task, strategy: str | Strategy, params: dict[str, Any] | None = None,
         params_file: Path | None = None, model: str | Models, steps: int, seed: int, confirm: Confirm | None = None,
         retest: int = 0, limits: Limits | None = None, given: Mapping[str, Price] | None = None,
-        origin: Origin | None = None,
+        origin: Origin | None = None, embedder: str = HashedTokens.name,
     ) -> Plan:  # fmt: skip
         """Look up and check everything that is named.
 
@@ -108,6 +113,7 @@ class Plan:
             limits or Limits(),
             given or {},
             origin,
+            embedding.load(embedder, lambda: home.folder("embeddings")),
         )
 
     @property
@@ -138,6 +144,7 @@ class Plan:
             "seed": self.seed,
             "confirm": asdict(self.confirm),
             "retest": self.retest,
+            "embedder": self.embedder.name,
         }
 
     def record(self, bench: dict[str, Any], prices: Prices) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from labcoat import catalog, strategies
 from labcoat.bench.constraints import judge
 from labcoat.bench.outcome import Outcome
 from labcoat.budget import Limits
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import Diverged, InputError
 from labcoat.history import History
 from labcoat.journal import Unrecorded, request_hash
@@ -43,6 +44,9 @@ class _Recorded:
         self.name = name
 
     def room(self, purpose: str) -> Never:
+        self._never()
+
+    def embed(self, texts: object) -> Never:
         self._never()
 
     def chat(self, prompt: Prompt, call: Call) -> Never:
@@ -144,6 +148,7 @@ def _plan(history: History, task: str | None, given: str | Strategy | None) -> P
         Confirm(**spec["confirm"]),
         spec["retest"],
         Limits(),
+        embedder=_Recorded(spec.get("embedder", HashedTokens.name)),
     )
 
 

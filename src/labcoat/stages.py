@@ -32,7 +32,7 @@ def make_driver(
     return Driver(
         task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, kept=kept,
         budget=Budget(plan.limits), prices=prices or Prices({}), steps=plan.steps, seed=plan.seed,
-        leaders=plan.confirm.best, rooms=rooms, shared=taken, verify=verify,
+        leaders=plan.confirm.best, rooms=rooms, shared=taken, embedder=plan.embedder, verify=verify,
     )  # fmt: skip
 
 

@@ -46,6 +46,9 @@ def run(
         str, typer.Option(metavar="K,S", help="Measure the best K again on S further seeds; choose by the mean.")
     ] = "1,0",
     retest: Annotated[int, typer.Option(help="Train the chosen code this often again, and test each.")] = 0,
+    embedder: Annotated[
+        str, typer.Option(help="Who gives vectors of code to a strategy that asks: tokens, graphcodebert[:mean].")
+    ] = "tokens",
     runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
     sandbox: Annotated[
         SandboxName | None,
@@ -73,7 +76,7 @@ def run(
     plan = Plan.of(
         task=task, strategy=strategy, params=_params(param or []), params_file=params, model=model, steps=steps,
         seed=seed, confirm=Confirm.parse(confirm), retest=retest, limits=limits, given=prices.given(price or []),
-        origin=origin_of(fork),
+        origin=origin_of(fork), embedder=embedder,
     )  # fmt: skip
     if estimate:
         print_estimate(plan)

@@ -20,6 +20,8 @@ from labcoat.bench.outcome import Measure, Outcome, Status
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.budget import Budget, Limits
 from labcoat.driver import BASELINE, Driver, Scope
+from labcoat.embedding import Embedder
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.journal import Event, Journal, key_order
 from labcoat.kept import Kept
 from labcoat.lab import Params, Strategy, Trial
@@ -105,6 +107,7 @@ class World:
             sim/valley gives for the code.
         baseline: the metric of the untouched code.
         direction: which values of the metric are better.
+        embedder: who gives the vectors of codes.
         models: who answers; ``Models({"review": ScriptedModel(answer), "*": OfflineMutator()})`` scripts one purpose.
         room: tokens that a prompt may have.
         order: the order in which the jobs of a batch are carried out, from their number.
@@ -116,6 +119,7 @@ class World:
     outcomes: Callable[[int], Outcome] | None = None
     baseline: float = 0.5
     direction: Literal["higher", "lower"] = "higher"
+    embedder: Embedder = field(default_factory=HashedTokens)
     models: Models = field(default_factory=lambda: Models.parse("offline:mutate"))
     room: int = ROOM
     order: Callable[[int], Iterable[int]] = range
@@ -158,6 +162,7 @@ class World:
             task=task, strategy=strategy, bench=bench, models=self.models, journal=journal,
             kept=Kept(journal.folder / "best"), budget=Budget(Limits()), prices=Prices({}), steps=steps,
             seed=seed, rooms=dict.fromkeys(["edit", *strategy.purposes], self.room), shared={},
+            embedder=self.embedder,
         )  # fmt: skip
         driver.world = self
         return driver
