@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pydantic
 import pytest
@@ -17,7 +16,7 @@ from labcoat.bench.environment import Environment
 NOBODY = 65534
 
 
-def run_as_nobody(made: Environment, folder: Path, script: str, *args: str, **more: Any) -> str:
+def run_as_nobody(made: Environment, folder: Path, script: str, *args: str) -> str:
     """What ``script`` prints when an ordinary user runs it, with a home of its own at ``folder/home``."""
     if os.geteuid() != 0:
         pytest.skip("we are an ordinary user already, in every test")
@@ -30,10 +29,10 @@ def run_as_nobody(made: Environment, folder: Path, script: str, *args: str, **mo
     python = (made.folder / "python").resolve() / "bin" / f"python{environment.VERSION}"
     env = {"PATH": os.environ["PATH"], "HOME": str(theirs), "LABCOAT_HOME": str(theirs / "labcoat")}
     env |= made.variables(environment.outside) | {"PYTHONDONTWRITEBYTECODE": "1"}
-    env |= {"PYTHONPATH": os.pathsep.join(map(str, paths))} | more.pop("env", {})
+    env |= {"PYTHONPATH": os.pathsep.join(map(str, paths))}
     done = subprocess.run(
         [str(python), "-c", script, *args], env=env, user=NOBODY, group=NOBODY, extra_groups=[], cwd=theirs,
-        capture_output=True, text=True, timeout=500, check=False,
+        capture_output=True, text=True, timeout=500,
     )  # fmt: skip
-    assert done.returncode == more.pop("exit", 0), done.stderr
+    assert done.returncode == 0, done.stderr
     return done.stdout
