@@ -310,7 +310,7 @@ def test_a_strategy_that_only_talks_is_stopped(simulate: Simulate) -> None:
         while True:
             await lab.ask("idea", Prompt.of([Part("instruction", "think")]))
 
-    with pytest.raises(StrategyError, match="1000 model calls without a trial"):
+    with pytest.raises(StrategyError, match="1000 requests without a trial"):
         simulate(search)
 
 

@@ -31,6 +31,7 @@ def run(
     steps: int = 100,
     seed: int = 0,
     params: dict[str, Any] | None = None,
+    params_file: str | os.PathLike[str] | None = None,
     confirm: tuple[int, int] = (1, 0),
     retest: int = 0,
     runs: str | os.PathLike[str] = "runs",
@@ -43,11 +44,12 @@ def run(
 
     Args:
         task: id of a task, its folder, or a Task.
-        strategy: name of a strategy, or a Strategy.
+        strategy: name of a strategy, ``path/to/file.py:NAME``, either with ``@PRESET``, or a Strategy.
         model: a model, ``offline:mutate``, or one for each purpose, ``idea=A,edit=B``.
         steps: the budget: validation executions.
         seed: seed of the run: of the strategy's randomness, the offline model's, and the training.
-        params: parameters of the strategy by name.
+        params: parameters of the strategy by name, over those of the file and of the preset.
+        params_file: file of parameters, lines of TOML.
         confirm: (k, s): measure the best k candidates again on s further training seeds and choose by the mean.
         retest: further trainings of the chosen code that are tested beside the kept artefact.
         runs: folder of all runs.
@@ -63,8 +65,8 @@ def run(
         LabcoatError: says what is wrong and what to do next; what was reached is kept.
     """
     plan = Plan.of(
-        task=task, strategy=strategy, params=params, model=model, steps=steps, seed=seed, confirm=Confirm(*confirm),
-        retest=retest, limits=limits,
+        task=task, strategy=strategy, params=params, params_file=None if params_file is None else Path(params_file),
+        model=model, steps=steps, seed=seed, confirm=Confirm(*confirm), retest=retest, limits=limits,
     )  # fmt: skip
     if earlier := unfinished_before(plan, Path(runs)):
         report(earlier)
@@ -76,7 +78,7 @@ def open_run(folder: str | os.PathLike[str]) -> History:
     return History.find(Path(folder))
 
 
-def replay(run: History, *, task: str | None = None, strategy: Strategy | None = None) -> Verified:
+def replay(run: History, *, task: str | None = None, strategy: str | Strategy | None = None) -> Verified:
     """Re-execute every decision of a run from its journal, and verify it; ``task`` and ``strategy`` if not shipped."""
     return verify(run, task, strategy)
 

@@ -10,7 +10,7 @@ import contextlib
 import json
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from labcoat.bench.outcome import Outcome, error_text, metric_line
 from labcoat.budget import Budget
 from labcoat.embedding import embed
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
-from labcoat.journal import Journal
+from labcoat.journal import Journal, key_order
 from labcoat.kept import Kept
 from labcoat.lab import (
     AskRequest,
@@ -43,7 +43,7 @@ from labcoat.tree import Code, sha256
 
 BASELINE = "baseline"
 MOST_IDLE = 1000
-"""Model calls between two trials."""
+"""Requests between two trials."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Scope:
     lab: Lab
     left: int
     count: int = 0
+    idle: int = 0
+    """Requests since the last trial."""
 
     def next_key(self) -> str:
         """Key of the next effect of this scope."""
@@ -105,13 +107,14 @@ class Driver:
         self.rooms = rooms
         self.verify = verify
         self.calls = 0
-        self.idle = 0
+        self.tried = 0
         self.brief: Brief
         self.issued: dict[str, Edit | Trial] = {}
         """What the strategy was given, by key: it can edit and try nothing else."""
-        self.trials: list[Trial] = []
         self.leaders: list[Leader] = []
-        """The best trials that are better than the baseline, best first, each code once; among equals the first."""
+        """The best trials that are better than the baseline, best first, each code once; among equals the first key."""
+        self.superseded = False
+        """Whether an artefact is kept that none of the leaders left."""
 
     def search(self, params: Any) -> str:
         """Run the strategy until its budget is spent or it returns; return why it ended.
@@ -178,6 +181,9 @@ class Driver:
         )
 
     def _perform(self, scope: Scope, request: Request[Any]) -> Any:
+        if scope.idle >= MOST_IDLE:  # one that only talks, or never takes no for an answer, would not end
+            raise StrategyError(f"strategy {self.strategy.name}: {MOST_IDLE} requests without a trial")
+        scope.idle += 1
         match request:
             case AskRequest():
                 return self._ask(scope.next_key(), request)
@@ -185,9 +191,14 @@ class Driver:
                 return self._edit(scope.next_key(), request)
             case TrialRequest():
                 scope.spend()
-                return self._trial(scope.next_key(), request)
+                trial = self._trial(scope.next_key(), request)
+                scope.idle = 0
+                self._forget(scope)
+                return trial
             case ParallelRequest():
-                return self._parallel(scope, request)
+                results = self._parallel(scope, request)
+                self._forget(scope)
+                return results
             case EmbedRequest():
                 return self._embed(scope.next_key(), request)
             case _:
@@ -242,7 +253,7 @@ class Driver:
     def _trial(self, key: str, request: TrialRequest) -> Trial:
         edit = request.edit
         self._own(edit, "an edit")
-        if len(self.trials) >= self.steps:
+        if self.tried >= self.steps:
             raise StrategyError(f"strategy {self.strategy.name}: more trials than the budget of {self.steps}")
         try:
             facts = json.loads(json.dumps(request.facts, allow_nan=False))
@@ -267,26 +278,36 @@ class Driver:
         result = self._perform_effect(key, "trial", request_json, live, lost=lost_for(self.seed, self.journal))
         outcome = unpack_outcome(result, self.journal.blobs)
         trial = self._seen(key, edit.code, outcome, edit.base, facts)
-        self.trials.append(trial)
-        self.idle = 0
+        self.tried += 1
         self.issued[key] = trial
         with_it = self._ranked(trial, outcome)
         if with_it != self.leaders:
             self.leaders = with_it
-            if fresh:  # what is replayed was superseded long ago, and its artefact is gone
-                self.kept.only([leader.outcome for leader in self.leaders])
+            self.superseded |= fresh  # what is replayed was superseded long ago, and its artefact is gone
         return trial
+
+    def _forget(self, scope: Scope) -> None:
+        """Remove superseded artefacts; a batch's once it is over, as a later job of it may be recorded and lead."""
+        if self.superseded and not scope.path:
+            self.kept.only([leader.outcome for leader in self.leaders])
+            self.superseded = False
 
     def _ranked(self, trial: Trial, outcome: Outcome) -> list[Leader]:
         """The leaders with ``trial`` in its place, if it has one among them."""
         if not self.brief.better(trial, self.brief.baseline):
             return self.leaders
-        above = sum(not self.brief.better(trial, leader.trial) for leader in self.leaders)
+        above = sum(self._ahead(leader.trial, trial) for leader in self.leaders)
         merged = [*self.leaders[:above], Leader(trial, outcome), *self.leaders[above:]]
         by_code: dict[Code, Leader] = {}
         for leader in merged:
             by_code.setdefault(leader.trial.code, leader)
         return list(by_code.values())[: self.most_leaders]
+
+    def _ahead(self, a: Trial, b: Trial) -> bool:
+        """Whether ``a`` ranks before ``b``: it is better, or equal and first by its number, whichever ran first."""
+        if self.brief.better(a, b) or self.brief.better(b, a):
+            return self.brief.better(a, b)
+        return key_order(a.key) < key_order(b.key)
 
     def _parallel(self, scope: Scope, request: ParallelRequest) -> list[Any]:
         if request.jobs and not scope.left:
@@ -294,19 +315,26 @@ class Driver:
         jobs = list(request.jobs)[: scope.left]
         batch = scope.next_key()
         self.journal.perform(batch, "parallel", {"jobs": len(jobs)}, lambda: None)
-        results = []
-        for number, job in enumerate(jobs):
-            path = f"{batch}.{number}"
-            child = self._scope(path, 1)
+        children = [self._scope(f"{batch}.{number}", 1) for number in range(len(jobs))]
+        scope.left -= len(jobs)
+        results: list[Any] = [None] * len(jobs)
+        for number in self._order(len(jobs)):
+            child = children[number]
             try:
-                results.append(self._drive(child, job(child.lab)))
+                results[number] = self._drive(child, jobs[number](child.lab))
             except OutOfSteps:
                 raise StrategyError(
-                    f"strategy {self.strategy.name}: job {path} of `parallel` asked for a second trial; a job has one"
+                    f"strategy {self.strategy.name}: job {child.path} of `parallel` asked for a second trial; "
+                    "a job has one"
                 ) from None
-            if child.left == 0:
-                scope.spend()
+        scope.left += sum(child.left for child in children)
+        tried = any(not child.left for child in children)
+        scope.idle = 0 if tried else scope.idle + sum(child.idle for child in children)
         return results
+
+    def _order(self, jobs: int) -> Iterable[int]:
+        """The order in which the jobs of a batch are carried out. Nothing that is recorded depends on it."""
+        return range(jobs)
 
     def _embed(self, key: str, request: EmbedRequest) -> list[float]:
         code = request.code
@@ -357,13 +385,6 @@ class Driver:
     def _chat_request(self, purpose: str, prompt: Prompt) -> dict[str, Any]:
         return {"purpose": purpose, "model": self.models.of(purpose).name, "parts": prompt.fingerprint()}
 
-    def _count_call(self) -> None:
-        """Count a model call; a strategy that only talks would never end."""
-        self.calls += 1
-        self.idle += 1
-        if self.idle > MOST_IDLE:
-            raise StrategyError(f"strategy {self.strategy.name}: {MOST_IDLE} model calls without a trial")
-
     def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
         for part in prompt.parts:
             self.journal.blobs.put(part.text)
@@ -372,7 +393,7 @@ class Driver:
         return reply | {"text": self.journal.blobs.put(reply["text"])}
 
     def _charged_reply(self, result: dict[str, Any]) -> Reply:
-        self._count_call()
+        self.calls += 1
         reply = result["reply"]
         return Reply.from_json(reply | {"text": self.journal.blobs.text(reply["text"])})
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 import string
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from labcoat.errors import InputError
 from labcoat.models.chat import Part, Prompt, Reply
@@ -118,11 +119,47 @@ class Strategy:
     params: type[Params] = Params
     purposes: tuple[str, ...] = ()
     """What it asks a model for, besides edits."""
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    """Named sets of parameter values that differ from the defaults: ``original``, ``released``."""
+
+    def __post_init__(self) -> None:
+        """Check the name, and that the defaults and the presets are values that the parameters allow.
+
+        Raises:
+            InputError: naming the strategy, the preset and the parameter.
+        """
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", self.name):
+            raise InputError(f"strategy {self.name!r}: a name has small letters, digits, and . _ - between them")
+        for preset, values in {"": {}, **self.presets}.items():
+            try:
+                self.params.model_validate(values)
+            except ValidationError as error:
+                of = f"preset {preset!r}" if preset else "defaults"
+                wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+                raise InputError(f"strategy {self.name}: {of}: {wrong}") from None
 
     @property
     def summary(self) -> str:
         """First line of the coroutine's documentation."""
         return (inspect.getdoc(self.search) or "").partition("\n")[0]
+
+    @property
+    def description(self) -> str:
+        """Documentation of the module that holds it."""
+        return inspect.getdoc(inspect.getmodule(self.search)) or ""
+
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """Each parameter by name: its default, its value in every preset, and its meaning, as plain data."""
+        sets = [{}, *self.presets.values()]
+        default, *presets = (self.params.model_validate(values).model_dump(mode="json") for values in sets)
+        return {
+            name: {
+                "default": default[name],
+                "presets": {preset: values[name] for preset, values in zip(self.presets, presets, strict=True)},
+                "description": field.description,
+            }
+            for name, field in self.params.model_fields.items()
+        }
 
     @property
     def path(self) -> Path:
@@ -131,7 +168,8 @@ class Strategy:
         Raises:
             InputError: it was typed in and is in no file.
         """
-        path = Path(inspect.getsourcefile(self.search) or "")
+        code = getattr(inspect.unwrap(self.search), "__code__", None)
+        path = Path(code.co_filename if code else "")
         if not path.is_file():
             raise InputError(f"strategy {self.name}: its source is part of a run's record; define it in a file")
         return path

@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from labcoat import catalog, editor, strategies
+from labcoat import catalog, editor, parameters, strategies
 from labcoat.budget import Limits
 from labcoat.errors import InputError
 from labcoat.journal import canonical
@@ -58,8 +56,9 @@ class Plan:
 
     @classmethod
     def of(
-        cls, *, task: str | Task, strategy: str | Strategy, params: dict[str, Any] | None, model: str | Models,
-        steps: int, seed: int, confirm: Confirm | None = None, retest: int = 0, limits: Limits | None = None,
+        cls, *, task: str | Task, strategy: str | Strategy, params: dict[str, Any] | None = None,
+        params_file: Path | None = None, model: str | Models, steps: int, seed: int, confirm: Confirm | None = None,
+        retest: int = 0, limits: Limits | None = None,
     ) -> Plan:  # fmt: skip
         """Look up and check everything that is named.
 
@@ -72,14 +71,8 @@ class Plan:
             raise InputError(f"--seed {seed}: a seed is 0 or more")
         if retest < 0:
             raise InputError(f"--retest {retest}: a number of further trainings, 0 or more")
-        found = strategies.find(strategy) if isinstance(strategy, str) else strategy
-        try:
-            checked = found.params.model_validate(params or {})
-        except ValidationError as error:
-            lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-            known = ", ".join(found.params.model_fields) or "none"
-            text = f"parameters of strategy {found.name} (it has: {known}):\n"
-            raise InputError(text + "\n".join(lines)) from None
+        found, preset = strategies.named(strategy) if isinstance(strategy, str) else (strategy, {})
+        checked = parameters.resolve(found, preset, params_file, params)
         models = Models.parse(model) if isinstance(model, str) else model
         models.check(["edit", *found.purposes])
         return cls(

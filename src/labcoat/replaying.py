@@ -83,7 +83,7 @@ class _Untouched(Kept):
         pass
 
 
-def replay(history: History, task: str | None = None, strategy: Strategy | None = None) -> Verified:
+def replay(history: History, task: str | None = None, strategy: str | Strategy | None = None) -> Verified:
     """Drive the strategy again from the journal alone.
 
     Verified are: every request of the strategy (prompts included), the code that each recorded reply gives, each
@@ -93,7 +93,7 @@ def replay(history: History, task: str | None = None, strategy: Strategy | None 
     Args:
         history: the run.
         task: folder of the task where it is not a shipped one.
-        strategy: the strategy where it is not a shipped one.
+        strategy: the strategy, or ``path/to/file.py:NAME``, where it is not a shipped or installed one.
 
     Raises:
         InputError: the task or the strategy is not the one of the run any more.
@@ -123,7 +123,7 @@ def replay(history: History, task: str | None = None, strategy: Strategy | None 
     return Verified(len(journal.performed), len(history.trials), contents, history.status == "finished", text)
 
 
-def _plan(history: History, task: str | None, given: Strategy | None) -> Plan:
+def _plan(history: History, task: str | None, given: str | Strategy | None) -> Plan:
     spec, record = history.spec, history.folder / "run.json"
     found = catalog.find(task or spec["task"]["id"])
     if found.hash != spec["task"]["hash"]:
@@ -132,13 +132,7 @@ def _plan(history: History, task: str | None, given: Strategy | None) -> Plan:
             f"(version {spec['task']['version']}); replay with labcoat {history.record['labcoat']}, "
             "or name the folder of the recorded task with --task"
         )
-    strategy = given or strategies.find(spec["strategy"]["name"])
-    now = source_hash(strategy.source())
-    if now != spec["strategy"]["source"]:
-        raise InputError(
-            f"{record}: spec.strategy.source: {strategy.path} has changed since the run began; its source then is kept "
-            f"in the field strategy_source: restore it, or replay with labcoat {history.record['labcoat']}"
-        )
+    strategy = _strategy(history, given or spec["strategy"]["name"])
     return Plan(
         found,
         strategy,
@@ -150,6 +144,25 @@ def _plan(history: History, task: str | None, given: Strategy | None) -> Plan:
         spec["retest"],
         Limits(),
     )
+
+
+def _strategy(history: History, given: str | Strategy) -> Strategy:
+    """The strategy of the run, by its source."""
+    record, source = history.folder / "run.json", next(iter(history.record["strategy_source"]))
+    kept = "its source as it was is kept in the field strategy_source"
+    try:
+        strategy = strategies.find(given) if isinstance(given, str) else given
+    except InputError as error:
+        raise InputError(
+            f"{record}: spec.strategy.name: {error}\nThe run's strategy was in a file {source}; {kept}. "
+            f"Name the file: --strategy path/to/{source}:NAME"
+        ) from None
+    if source_hash(strategy.source()) != history.spec["strategy"]["source"]:
+        raise InputError(
+            f"{record}: spec.strategy.source: {strategy.path} is not what the run began with; {kept}: restore it, "
+            f"name another file with --strategy, or replay with labcoat {history.record['labcoat']}"
+        )
+    return strategy
 
 
 def _verify_requests(history: History, plan: Plan) -> None:

@@ -77,7 +77,7 @@ def stages(plan: Plan, journal: Journal, bench: Bench, kept: Kept, *, verify: bo
         rooms=begun.get("rooms", {}), verify=verify,
     )  # fmt: skip
     reason = driver.search(plan.params)
-    request = {"reason": reason, "best": driver.best.key, "trials": len(driver.trials)}
+    request = {"reason": reason, "best": driver.best.key, "trials": driver.tried}
     journal.perform("search", "search", request, lambda: None)
     chosen = confirm(driver, bench, journal, plan.confirm)
     test(driver, chosen, bench, journal, kept)

@@ -6,82 +6,35 @@ import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from labcoat.history import History
-from labcoat.lab import (
-    AskRequest,
-    Brief,
-    Code,
-    Edit,
-    EditRequest,
-    Lab,
-    Metric,
-    OutOfSteps,
-    Reply,
-    Trial,
-    TrialRequest,
-)
-from labcoat.strategies.autoresearch import Autoresearch, Row, history, search
+from labcoat.lab import Code, Trial
+from labcoat.strategies.autoresearch import STRATEGY, Row, history
+from labcoat.testing import traced
 
 PEERS = Path(__file__).parent.parent / "peers"
 TRACES = [json.loads(line) for line in (PEERS / "traces/autoresearch.jsonl").read_text().splitlines()]
 
 
-def play(trace: dict[str, Any], params: Autoresearch) -> list[dict[str, Any]]:
-    """Answer the strategy's requests with the scripted outcomes; return its decisions in the form of the trace."""
-    value = trace["params"]["baseline"]
-    code = Code.of({"a.py": "x = 1\n"})
-    baseline = Trial("baseline", code, value is not None, "ok", value, "", "")
-    metric = Metric(name="m", direction=trace["direction"])
-    decisions: list[dict[str, Any]] = []
-    lab = Lab(Brief("", metric, ("a.py",), baseline), Random(0), lambda: trace["budget"] - len(decisions))
-    coroutine = search(lab, params)
-    steps: dict[str, int] = {}
-    answer: Any = None
-    try:
-        while True:
-            request = coroutine.send(answer)
-            match request:
-                case AskRequest():
-                    answer = Reply("an idea")
-                case EditRequest():
-                    answer = Edit("", request.base, code, request.instruction)
-                case TrialRequest():
-                    if not lab.left:
-                        raise OutOfSteps
-                    number = len(decisions)
-                    outcome = trace["outcomes"][number]
-                    ok = not outcome["buggy"]
-                    base = request.edit.base
-                    action = "draft" if number == 0 else request.facts["action"]
-                    decisions.append({"step": number, "action": action, "parent": steps.get(base.key)})
-                    steps[str(number)] = number
-                    answer = Trial(str(number), code, ok, "ok" if ok else "crash", outcome["metric"], "", "", base)
-                case _:
-                    raise AssertionError(request)
-    except (StopIteration, OutOfSteps):
-        return decisions
-
-
 @pytest.mark.parametrize("trace", TRACES, ids=lambda t: f"{t['trace']}-{t['script']}")
 def test_the_released_rules_reproduce_the_golden_traces(trace: dict[str, Any]) -> None:
-    params = Autoresearch(attempts=trace["params"]["max_debug_retries"], debug_from="incumbent")
-    wanted = [{name: d[name] for name in ("step", "action", "parent")} for d in trace["decisions"]]
-    assert play(trace, params) == wanted
+    params = {**STRATEGY.presets["released"], "attempts": trace["params"]["max_debug_retries"]}
+    decisions = traced(trace).search(STRATEGY, params, steps=trace["budget"]).decisions
+    # The trace calls its first step a draft; to Autoresearch it is an improvement of the baseline like any other.
+    found = [{"step": d.step, "action": d.action if d.step else "draft", "parent": d.parent} for d in decisions]
+    assert found == [{name: d[name] for name in ("step", "action", "parent")} for d in trace["decisions"]]
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda t: f"{t['trace']}-{t['script']}")
 def test_by_default_a_retry_edits_the_code_that_failed(trace: dict[str, Any]) -> None:
-    params = Autoresearch(attempts=trace["params"]["max_debug_retries"])
-    decisions = play(trace, params)
-    for before, after in pairwise(decisions):
-        if after["action"] == "debug":
-            assert after["parent"] == before["step"]
-            assert trace["outcomes"][before["step"]]["buggy"]
+    params = {"attempts": trace["params"]["max_debug_retries"]}
+    for before, after in pairwise(traced(trace).search(STRATEGY, params, steps=trace["budget"]).decisions):
+        if after.action == "debug":
+            assert after.parent == before.step
+            assert trace["outcomes"][before.step]["buggy"]
 
 
 def test_the_incumbent_improves_strictly(simulate: Callable[..., History]) -> None:

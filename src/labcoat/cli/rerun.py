@@ -11,14 +11,16 @@ from labcoat.cli.look import Run
 
 
 def replay(
-    run: Run, task: Annotated[str | None, typer.Option(help="Folder of the task, if it is not a shipped one.")] = None
+    run: Run,
+    task: Annotated[str | None, typer.Option(help="Folder of the task, if it is not a shipped one.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="The strategy as path/to/file.py:NAME, if it is in one.")] = None,
 ) -> None:
     """Re-execute and verify every decision of a run. Needs no model, no key and no sandbox."""
     from labcoat.history import History
     from labcoat.replaying import replay as verify
 
     history = History.find(run)
-    verified = verify(history, task)
+    verified = verify(history, task, strategy)
     print(f"{history.folder}: {verified.text}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import sys
 from enum import StrEnum
@@ -24,11 +25,23 @@ class SandboxName(StrEnum):
 
 def run(
     task: Annotated[str, typer.Argument(help="A task (`labcoat tasks` lists them) or the folder of one.")],
-    strategy: Annotated[str, typer.Option(help="A strategy; `labcoat strategies` lists them.")] = "autoresearch",
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[@PRESET]",
+            help="A strategy (`labcoat strategies` lists them) or path/to/file.py:NAME; @PRESET sets its parameters.",
+        ),
+    ] = "autoresearch",
     model: Annotated[str, typer.Option(help="A model, or one for each purpose: idea=A,edit=B.")] = "offline:mutate",
     steps: Annotated[int, typer.Option(help="How many trials the strategy may spend.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
-    param: Annotated[list[str] | None, typer.Option("-S", metavar="NAME=VALUE", help="A strategy's parameter.")] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("-S", metavar="NAME=VALUE", help="A strategy's parameter, over --params and the preset."),
+    ] = None,
+    params: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The strategy's parameters, lines of TOML: NAME = VALUE.")
+    ] = None,
     confirm: Annotated[
         str, typer.Option(metavar="K,S", help="Measure the best K again on S further seeds; choose by the mean.")
     ] = "1,0",
@@ -49,8 +62,8 @@ def run(
 
     limits = Limits(calls=max_calls, tokens=max_tokens, usd=max_usd, seconds=max_seconds)
     plan = Plan.of(
-        task=task, strategy=strategy, params=_params(param or []), model=model, steps=steps, seed=seed,
-        confirm=Confirm.parse(confirm), retest=retest, limits=limits,
+        task=task, strategy=strategy, params=_params(param or []), params_file=params, model=model, steps=steps,
+        seed=seed, confirm=Confirm.parse(confirm), retest=retest, limits=limits,
     )  # fmt: skip
     run_plan(plan, runs, sandbox.value if sandbox else None)
 
@@ -102,10 +115,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _params(given: list[str]) -> dict[str, Any]:
-    named = {}
+    named: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"-S {text}: write it as NAME=VALUE")
-        named[name.strip()] = value
+        try:
+            named[name.strip()] = json.loads(value) if value.startswith("[") else value
+        except ValueError:
+            raise InputError(f"-S {text}: write a list as [1, 2, 3]") from None
     return named

@@ -88,4 +88,10 @@ async def search(lab: Lab, params: Autoresearch) -> None:
         best = trial if kept else best
 
 
-STRATEGY = Strategy("autoresearch", search, Autoresearch, purposes=("idea",))
+STRATEGY = Strategy(
+    "autoresearch",
+    search,
+    Autoresearch,
+    purposes=("idea",),
+    presets={"original": {}, "released": {"debug_from": "incumbent"}},
+)
