@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labcoat.errors import InputError
+from labcoat.landscape import FORMULA, Knobs
 from labcoat.tree import Code, check_path, matches
 
 DATA_FILES = (".npy", ".npz", ".safetensors", ".json")
@@ -226,6 +227,8 @@ class References(Table):
     optimum_val: float | None = None
     """Known only for simulated tasks."""
     optimum_test: float | None = None
+    opportunity_density: Measured | None = None
+    """FML-bench appendix E; docs/simulated-landscapes.md says over which runs."""
     human_test: float | None = None
     sources: list[str] = []
 
@@ -233,8 +236,16 @@ class References(Table):
 class Simulation(Table):
     """A simulated task: a trial is a pure function of the constants in the candidate's code, no process runs."""
 
-    module: RelativePath
+    module: RelativePath | None = None
     """Python file with ``simulate(constants, split, seed) -> {metric: value}``."""
+    landscape: Knobs | None = None
+    """Knobs of the built-in formula; its metric is ``score``, between 0 and 1."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Simulation:
+        if (self.module is None) == (self.landscape is None):
+            raise ValueError("give a module of your own, or a landscape")
+        return self
 
 
 class Manifest(Table):
@@ -399,7 +410,8 @@ class Task:
     def needed_files(self) -> list[str]:
         """Files that the task folder must hold beside ``task.toml``."""
         if self.manifest.simulation:
-            return ["workspace", self.manifest.simulation.module]
+            module = self.manifest.simulation.module
+            return ["workspace", *([module] if module else [])]
         harness = ["harness"] if any(phase.code == "harness" for phase in self.manifest.phase) else []
         return ["workspace", "data.py", "scorer.py", *harness]
 
@@ -428,7 +440,10 @@ class Task:
 
         Its card, its solutions and whatever else lies in the folder (runs, notes) are not part of it.
         """
-        beside = {path.name: path.read_bytes() for path in [self.folder / "task.toml", *self.folder.glob("*.py")]}
+        simulation = self.manifest.simulation
+        shared = [FORMULA] if simulation and simulation.landscape else []
+        files = [self.folder / "task.toml", *shared, *self.folder.glob("*.py")]
+        beside = {path.name: path.read_bytes() for path in files}
         folders = {"workspace": self.baseline, "harness": self.harness}
         below = {f"{name}/{path}": file for name, code in folders.items() for path, file in code.items()}
         return Code.of({**beside, **below}).sha

@@ -19,6 +19,7 @@ from typing import Any
 from labcoat.bench.constraints import judge
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.errors import InputError
+from labcoat.landscape import Landscape
 from labcoat.task import Task
 from labcoat.tree import Code
 
@@ -29,7 +30,7 @@ class SimulatedBench:
     """Runs a task that has a ``[simulation]`` table."""
 
     def __init__(self, task: Task) -> None:
-        """``task`` names the module that holds ``simulate(constants, split, seed)``."""
+        """``task`` names the module that holds ``simulate(constants, split, seed)``, or the knobs of a landscape."""
         self.task = task
 
     def prepare(self) -> None:
@@ -64,7 +65,11 @@ class SimulatedBench:
 
     @cached_property
     def _simulate(self) -> Simulate:
-        path = self.task.folder / (self.task.manifest.simulation.module if self.task.manifest.simulation else "")
+        simulation = self.task.manifest.simulation
+        assert simulation is not None, "the task has a [simulation] table"
+        if simulation.landscape:
+            return Landscape(simulation.landscape)
+        path = self.task.folder / (simulation.module or "")
         spec = importlib.util.spec_from_file_location(f"labcoat_simulation_{self.task.hash[:8]}", path)
         if spec is None or spec.loader is None:
             raise InputError(f"{path}: simulation.module: not a Python file")

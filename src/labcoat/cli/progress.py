@@ -14,6 +14,9 @@ from labcoat.journal import Event
 from labcoat.plan import Plan
 from labcoat.record import RECORD
 
+BETWEEN_LINES = 10.0
+"""Seconds between two lines of a count."""
+
 
 class Progress:
     """An observer of the journal. Use as a context, pass as ``observers=[progress]``."""
@@ -35,7 +38,7 @@ class Progress:
         self._begin: float | None = None  # of the search: preparing takes its own time
         self._named = False  # the metric, once above all lines
         self._name_width = max(len("test/baseline"), len(f"step {plan.steps}/{plan.steps}"))
-        self._bar = _bar(plan.steps, self.done) if sys.stderr.isatty() else None
+        self._bar = _bar("trials", plan.steps, self.done) if sys.stderr.isatty() else None
 
     @property
     def reached(self) -> str:
@@ -118,6 +121,39 @@ class Progress:
             self._bar.stop()
 
 
+class Counter:
+    """Progress of many short things: a bar where there is a terminal, else a line now and then."""
+
+    def __init__(self, what: str, total: int) -> None:
+        """Nothing of ``total`` is done yet."""
+        self.what = what
+        self.total = total
+        self.done = 0
+        self._said = time.monotonic()
+        self._bar = _bar(what, total, 0) if sys.stderr.isatty() else None
+
+    def count(self) -> None:
+        """One more is done."""
+        self.done += 1
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self.done)
+        elif time.monotonic() - self._said > BETWEEN_LINES:
+            self._said = time.monotonic()
+            with contextlib.suppress(BrokenPipeError):
+                print(f"{self.done} of {self.total} {self.what}", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Counter:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
 def _name(key: str) -> str:
     """What is measured after the search: ``confirm/0/2`` is the third seed of the best candidate."""
     kind, _, rest = key.partition("/")
@@ -127,14 +163,14 @@ def _name(key: str) -> str:
     return f"retest #{int(key.rpartition('/')[2]) + 1}" if key.startswith("test/again/") else key
 
 
-def _bar(steps: int, done: int):  # type: ignore[no-untyped-def]
+def _bar(what: str, total: int, done: int):  # type: ignore[no-untyped-def]
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     bar = Bar(
-        TextColumn("trials"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+        TextColumn(what), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
         TimeRemainingColumn(), console=Console(stderr=True), transient=True,
     )  # fmt: skip
-    bar.add_task("trials", total=steps, completed=done)
+    bar.add_task(what, total=total, completed=done)
     return bar
