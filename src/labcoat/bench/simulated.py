@@ -32,6 +32,7 @@ class SimulatedBench:
     def __init__(self, task: Task) -> None:
         """``task`` names the module that holds ``simulate(constants, split, seed)``, or the knobs of a landscape."""
         self.task = task
+        self._baselines: dict[tuple[str, int], Outcome] = {}
 
     def prepare(self) -> None:
         """Nothing to fetch and nothing to build."""
@@ -48,7 +49,7 @@ class SimulatedBench:
 
     def baseline(self, seed: int) -> Outcome:
         """The untouched code on validation."""
-        return self._measure(self.task.baseline, "val", seed)
+        return self._baseline("val", seed)
 
     @contextmanager
     def trial(self, code: Code, seed: int) -> Iterator[tuple[Outcome, Path | None]]:
@@ -61,7 +62,13 @@ class SimulatedBench:
 
     def baseline_test(self, seed: int) -> Outcome:
         """The untouched code on test."""
-        return self._measure(self.task.baseline, "test", seed)
+        return self._baseline("test", seed)
+
+    def _baseline(self, split: str, seed: int) -> Outcome:
+        """The untouched code, measured once: every trial is judged beside it."""
+        if (split, seed) not in self._baselines:
+            self._baselines[split, seed] = self._measure(self.task.baseline, split, seed)
+        return self._baselines[split, seed]
 
     @cached_property
     def _simulate(self) -> Simulate:
@@ -94,7 +101,7 @@ class SimulatedBench:
         if not all(math.isfinite(value) for value in measured.values()):
             return Outcome("bad_output", seed, error=f"not finite: {measured}")
         metrics = {name: Measure([value], [None]) for name, value in measured.items()}
-        reference = metrics if code == self.task.baseline else self._measure(self.task.baseline, split, seed).metrics
+        reference = metrics if code == self.task.baseline else self._baseline(split, seed).metrics
         status, slack, text = judge(manifest, metrics, reference, split == "test")
         return Outcome(status, seed, metrics, slack, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 from collections.abc import Callable, Generator, Iterable
@@ -40,26 +41,32 @@ def run_all(
     waiting = iter(jobs)
     busy: dict[Connection, tuple[_Worker[Job, Result], Job]] = {}
 
-    def give(worker: _Worker[Job, Result]) -> None:
+    def give(worker: _Worker[Job, Result] | None) -> None:
+        """The next job to a process, a new one if need be; where there is none, the process may go."""
         for job in waiting:
-            worker.connection.send(job)
+            worker = worker or _Worker(work)
+            with contextlib.suppress(BrokenPipeError):  # it was killed, which shows when its result is read
+                worker.connection.send(job)
             busy[worker.connection] = worker, job
             return
-        worker.end()
+        if worker:
+            worker.end()
 
     try:
         for _ in range(processes):
-            give(_Worker(work))
+            give(None)
         while busy:
             for connection in wait(list(busy)):
                 assert isinstance(connection, Connection)
                 worker, job = busy.pop(connection)
                 try:
                     result: Result | Failure = connection.recv()
-                except EOFError:
+                except (EOFError, OSError):
                     worker.end()
-                    result, worker = Failure("its process was killed", 1), _Worker(work)
-                give(worker)
+                    result = Failure("its process was killed; the same command tries again", 1)
+                    give(None)
+                else:
+                    give(worker)
                 yield job, result
     finally:
         for worker, _ in busy.values():
