@@ -10,7 +10,6 @@ from pathlib import Path
 from labcoat.errors import CannotRunHere
 from labcoat.sim.pool import Failure, run_all
 
-
 Job = int | str
 
 
