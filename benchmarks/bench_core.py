@@ -14,11 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+from labcoat import strategies
 
 SIMULATE = """
 import labcoat, sys
-labcoat.run(task="sim/valley", strategy="autoresearch", steps=100, runs=sys.argv[1])
+labcoat.run(task="sim/valley", strategy=sys.argv[2], steps=100, runs=sys.argv[1])
 """
 REPLAY = """
 import sys, time, labcoat
@@ -53,10 +56,13 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=7)
     count = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(python("-c", SIMULATE, f"{folder}/replayed"), check=True)
+        subprocess.run(python("-c", SIMULATE, f"{folder}/replayed", "autoresearch"), check=True)
 
         def replayed() -> float:
             return float(subprocess.check_output(python("-c", REPLAY, f"{folder}/replayed")))
+
+        def simulated(strategy: str) -> float:
+            return seconds(python("-c", SIMULATE, f"{folder}/{next(fresh)}", strategy))
 
         fresh = iter(range(10_000))
         cli = "from labcoat.cli import main; main()"
@@ -64,7 +70,7 @@ def main() -> int:
             ("bare interpreter", lambda: seconds(python("-c", "pass")), None),
             ("import labcoat", lambda: seconds(python("-c", "import labcoat")), 0.2),
             ("labcoat --help", lambda: seconds(python("-c", cli, "--help")), 0.4),
-            ("100 simulated steps", lambda: seconds(python("-c", SIMULATE, f"{folder}/{next(fresh)}")), 0.4),
+            *((f"100 simulated steps, {name}", partial(simulated, name), 0.6) for name in strategies.names()),
             ("replay of 100 steps, in process", replayed, 0.3),
         ]
         taken: list[list[float]] = [[] for _ in rows]

@@ -16,7 +16,9 @@ from labcoat.history import History
 from labcoat.lab import Lab, OutOfSteps, Params, Part, Prompt, Trial
 from labcoat.models import Call, Models, Reply
 from labcoat.models.scripted import ScriptedModel
+from labcoat.testing import World, measured
 from labcoat.tree import Code
+from tests.testing.strategies import BATCHES
 
 Simulate = Callable[..., History]
 
@@ -241,6 +243,30 @@ def test_a_child_has_one_step(simulate: Simulate) -> None:
         simulate(search, steps=4)
 
 
+def test_what_is_left_does_not_change_while_a_batch_is_carried_out(simulate: Simulate) -> None:
+    seen: list[int] = []
+
+    async def search(lab: Lab, params: Params) -> None:
+        async def job(child: Lab) -> None:
+            seen.append(lab.left)
+            await edit_and_try(child, child.brief.baseline)
+            seen.append(lab.left)
+
+        async def idle(child: Lab) -> None:
+            seen.append(lab.left)
+
+        await lab.parallel([job, idle, job])
+        seen.append(lab.left)
+
+    simulate(search, steps=5)
+    assert seen == [2] * 5 + [3]
+
+
+def test_among_equals_of_a_batch_the_first_by_its_number_leads_whichever_ran_first() -> None:
+    world = World(lambda i: measured(0.9), order=lambda jobs: range(jobs - 1, -1, -1))
+    assert world.search(BATCHES, steps=3).best.key == "/0.0/2"
+
+
 # --- what a strategy must not do ------------------------------------------------------------------------------------
 
 
@@ -312,6 +338,32 @@ def test_a_strategy_that_only_talks_is_stopped(simulate: Simulate) -> None:
 
     with pytest.raises(StrategyError, match="1000 requests without a trial"):
         simulate(search)
+
+
+def test_a_strategy_whose_jobs_only_talk_is_stopped(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        async def job(child: Lab) -> None:
+            for _ in range(40):
+                await child.ask("idea", Prompt.of([Part("instruction", "think")]))
+
+        while True:
+            await lab.parallel([job, job])
+
+    with pytest.raises(StrategyError, match="1000 requests without a trial"):
+        simulate(search, steps=2)
+
+
+def test_a_strategy_that_takes_no_for_no_answer_is_stopped(simulate: Simulate) -> None:
+    async def search(lab: Lab, params: Params) -> None:
+        edit = await lab.edit(lab.brief.baseline, "go")
+        while True:
+            try:
+                await lab.trial(edit)
+            except OutOfSteps:
+                continue
+
+    with pytest.raises(StrategyError, match="1000 requests without a trial"):
+        simulate(search, steps=2)
 
 
 def test_a_failure_of_ours_is_not_the_strategys(simulate: Simulate) -> None:

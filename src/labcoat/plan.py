@@ -105,16 +105,12 @@ class Plan:
 
     def record(self) -> dict[str, Any]:
         """What run.json says beside the bench's facts: spec, manifest, sources."""
-        source = self.strategy.source()
+        prompts = self.strategy.prompts() | {editor.TEMPLATE: editor.template()}
         return {
             "spec": self.spec(),
             "task": self.task.manifest.model_dump(mode="json"),
-            "strategy_source": source,
-            "prompts": {
-                name: sha256(text.encode())
-                for name, text in (source | {editor.TEMPLATE: editor.template()}).items()
-                if name.endswith(".md")
-            },
+            "strategy_source": self.strategy.source(),
+            "prompts": {name: sha256(text.encode()) for name, text in prompts.items()},
             "prices": None,
         }
 

@@ -411,3 +411,26 @@ def test_under_nohup_a_hang_up_is_ignored(tmp_path: Path) -> None:
         first.send_signal(signal.SIGHUP)
         first.communicate(timeout=60)
         assert first.returncode == 0
+
+
+def test_a_strategy_explains_itself_with_parameters_presets_and_prompts() -> None:
+    text = labcoat("strategy", "show", "autoresearch")
+    rows = [line.split() for line in text.splitlines()]
+    assert ["parameter", "default", "@original", "@released", "meaning"] in rows
+    assert any(row[:4] == ["debug_from", "crashed", "crashed", "incumbent"] for row in rows)
+    assert "Ours differs from the released port" in text
+    assert "--- autoresearch.idea.md\nYou are an autonomous researcher." in text
+    assert as_json("strategy", "show", "autoresearch@released") == as_json("strategy", "show", "autoresearch")
+
+
+def test_a_broken_plug_in_takes_no_other_strategy_from_the_list(tmp_path: Path) -> None:
+    info = tmp_path / "plug-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[labcoat.strategies]\nmine = nowhere:STRATEGY\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [*CLI, "strategies"], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path}
+    )
+    assert "autoresearch" in done.stdout and "random" in done.stdout
+    assert "strategy plug-in mine (nowhere:STRATEGY of plug): ModuleNotFoundError" in done.stderr

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,17 +38,19 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: the word after its fence, the line it begins at, its content."""
+    """A fenced block: the word after its fence, the line it begins at, its content, the file that it shows."""
 
     kind: str
     line: int
     text: str
+    file: str | None
+    """Named in the line before it: `` `restarts.py`: ``."""
 
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [Block(m[1], text[: m.start()].count("\n") + 1, m[2]) for m in found]
+    found = re.finditer(r"(?:^`([\w.]+)`:\n\n)?^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [Block(m[2], text[: m.start(3)].count("\n"), m[3], m[1]) for m in found]
 
 
 def prose(page: Path) -> str:
@@ -61,7 +64,13 @@ def prose(page: Path) -> str:
 def command(line: str) -> tuple[list[str], int]:
     """Arguments and expected exit code of ``$ labcoat ARGS  # exit code N``."""
     typed, _, comment = line.partition("  # exit code ")
-    return shlex.split(typed.removeprefix("$ labcoat ")), int(comment or 0)
+    return shlex.split(typed)[2:], int(comment or 0)
+
+
+def interpret(args: list[str]) -> tuple[int, str]:
+    """Exit code and all output of ``python ARGS``."""
+    done = subprocess.run([sys.executable, *args], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
 
 
 def perform(args: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -89,25 +98,30 @@ def is_shown(line: str, output: list[str]) -> bool:
     return any(re.fullmatch(pattern, given) for given in output)
 
 
-def test_commands_of_the_tutorial_run_and_print_what_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["tutorial.md", "add-a-strategy.md"])
+def test_commands_of_a_walk_run_and_print_what_it_shows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """From the top: a file that is shown is written, a command of a console block is run."""
     monkeypatch.chdir(tmp_path)
     ran = 0
-    for block in blocks(DOCS / "tutorial.md"):
+    for block in blocks(DOCS / name):
+        if block.file:
+            (tmp_path / block.file).write_text(block.text)
         output: list[str] = []
         for number, line in enumerate(block.text.splitlines() if block.kind == "console" else [], block.line + 1):
             if line.startswith("$ "):
-                assert line.startswith("$ labcoat "), (
-                    f"tutorial.md:{number}: a console block holds labcoat commands only"
-                )
                 args, expected = command(line)
-                code, text = perform(args, monkeypatch, capsys)
-                assert code == expected, f"tutorial.md:{number}: {line}\n{text}"
+                if line.startswith("$ python "):
+                    code, text = interpret(args)
+                else:
+                    assert line.startswith("$ labcoat "), f"{name}:{number}: a console block holds labcoat commands"
+                    code, text = perform(args, monkeypatch, capsys)
+                assert code == expected, f"{name}:{number}: {line}\n{text}"
                 output = [same(given) for given in text.splitlines()]
                 ran += 1
             else:
-                assert is_shown(line, output), f"tutorial.md:{number}: not printed: {line}\n" + "\n".join(output)
+                assert is_shown(line, output), f"{name}:{number}: not printed: {line}\n" + "\n".join(output)
     assert ran > 5
 
 
@@ -118,7 +132,8 @@ def test_commands_that_are_not_run_are_commands(
     lines = {line for page in PAGES for block in blocks(page) for line in block.text.splitlines()}
     for line in sorted(line for line in lines if line.startswith("$ labcoat ")):
         name, *args = command(line)[0]
-        code, text = perform([name, "--help"], monkeypatch, capsys)
+        group = [args[0]] if name in ("strategy", "task") else []
+        code, text = perform([name, *group, "--help"], monkeypatch, capsys)
         assert code == 0, line
         assert all(option in text for option in args if option.startswith("--")), line
 
@@ -281,6 +296,9 @@ def test_strategies_json_is_as_documented(monkeypatch: pytest.MonkeyPatch, capsy
         check(strategy, "Strategy")
         for parameter in strategy["parameters"].values():
             check(parameter, "Parameter")
+        explained = read(["strategy", "show", strategy["name"]], monkeypatch, capsys)
+        check(explained, "Strategy", "Explanation")
+        assert explained["parameters"] == strategy["parameters"]
 
 
 def test_examples_in_json_are_real(
@@ -293,7 +311,7 @@ def test_examples_in_json_are_real(
     monkeypatch.chdir(tmp_path)
     perform(["run", "sim/ridge", "--steps", "3", "--seed", "3"], monkeypatch, capsys)
     real: set[str] = set()
-    for args in (["tasks"], ["strategies"], ["show", "runs"]):
+    for args in (["tasks"], ["strategies"], ["strategy", "show", "autoresearch"], ["show", "runs"]):
         real |= set(lines(perform([*args, "--json"], monkeypatch, capsys)[1]))
     shown = [line for block in blocks(DOCS / "json.md") for line in lines(block.text) if "..." not in line]
     assert shown and [line for line in shown if line not in real] == []

@@ -18,7 +18,7 @@ from typing import Annotated, TextIO
 import typer
 
 from labcoat import __version__
-from labcoat.cli import demo, lists, look, rerun, run, sim, task
+from labcoat.cli import demo, lists, look, rerun, run, sim, strategy, task
 from labcoat.cli.output import printable
 from labcoat.errors import CannotRunHere, LabcoatError
 
@@ -55,6 +55,7 @@ for command in (
     run.run, demo.demo, sim.sim, look.show, look.diff, look.log, rerun.replay, rerun.git, lists.tasks, lists.strategies,
 ):  # fmt: skip
     app.command()(command)
+app.add_typer(strategy.app, name="strategy")
 app.add_typer(task.app, name="task")
 
 

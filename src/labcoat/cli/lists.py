@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, print_table
+from labcoat.cli.output import JsonFlag, print_json, print_table, say
+from labcoat.errors import InputError
 
 
 def tasks(json: JsonFlag = False) -> None:
@@ -39,31 +41,24 @@ def strategies(
     json: JsonFlag = False,
     parameters: Annotated[bool, typer.Option("--parameters", help="Also list the parameters.")] = False,
 ) -> None:
-    """List the strategies."""
+    """List the strategies: those in the package, and those of installed plug-ins."""
     from labcoat import strategies as package
 
-    found = [package.find(name) for name in package.names()]
+    found = []
+    for name in package.names() + package.plugins():
+        try:
+            found.append(package.find(name))
+        except InputError as error:  # a plug-in that fails takes nothing but itself away
+            say(f"labcoat: {error}", sys.stderr)
     if json:
-        print_json(
-            [
-                {
-                    "name": strategy.name,
-                    "summary": strategy.summary,
-                    "parameters": {
-                        name: {"default": field.default, "description": field.description}
-                        for name, field in strategy.params.model_fields.items()
-                    },
-                }
-                for strategy in found
-            ]
-        )
+        print_json([{"name": s.name, "summary": s.summary, "parameters": s.parameters()} for s in found])
         return
     print_table(["strategy", "what it does"], [[s.name, s.summary] for s in found])
     if parameters:
         rows = [
-            [s.name, name, str(field.default), field.description or ""]
+            [s.name, name, str(parameter["default"]), parameter["description"] or ""]
             for s in found
-            for name, field in s.params.model_fields.items()
+            for name, parameter in s.parameters().items()
         ]
         print()
         print_table(["strategy", "parameter", "default", "meaning"], rows)

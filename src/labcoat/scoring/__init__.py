@@ -1,1 +1,1 @@
-"""Scoring: pure functions on numbers. They know no run folder, no strategy and no task."""
+"""What runs are measured by: pure functions on arrays, and folds over journals."""

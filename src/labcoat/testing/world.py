@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -108,6 +108,7 @@ class World:
         order: the order in which the jobs of a batch are carried out, from their number.
         drawn_from: seed of the root lab's generator itself, as a golden trace gives it; by default it is derived from
             the run's seed as in a real run.
+        guard: entered each time that the strategy's own code runs, and left when it asks for something.
     """
 
     outcomes: Callable[[int], Outcome] | None = None
@@ -117,6 +118,7 @@ class World:
     room: int = ROOM
     order: Callable[[int], Iterable[int]] = range
     drawn_from: int | None = None
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def search(
         self, strategy: Strategy, params: Params | Mapping[str, Any] | None = None, *, steps: int, seed: int = 0,
@@ -160,7 +162,7 @@ class World:
 
 
 class WorldDriver(Driver):
-    """The driver, with the order of a batch and the root's generator as the world has them."""
+    """The driver, with what a world may set: the order of a batch, the root's generator, the guard."""
 
     world: World
     root: Scope
@@ -175,6 +177,10 @@ class WorldDriver(Driver):
 
     def _order(self, jobs: int) -> Iterable[int]:
         return self.world.order(jobs)
+
+    def _advance(self, coroutine: Coroutine[Any, Any, Any], value: Any, error: Exception | None) -> Any:
+        with self.world.guard():
+            return super()._advance(coroutine, value, error)
 
 
 class ScriptedBench(SimulatedBench):

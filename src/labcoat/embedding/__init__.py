@@ -1,0 +1,62 @@
+"""Vectors for code: one small protocol, an offline embedder, and the paper's GraphCodeBERT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from labcoat.errors import InputError
+from labcoat.tree import Code
+
+__all__ = ["KNOWN", "Embedder", "load", "text_of"]
+
+Vector = list[float]
+
+KNOWN = {
+    "tokens": "hashed counts of tokens and token pairs; offline, at once",
+    "graphcodebert": "microsoft/graphcodebert-base, first-token vectors of 510-token windows, summed as in FML-bench",
+    "graphcodebert:mean": "the same model, token vectors averaged over the code, so that length does not count",
+}
+
+
+class Embedder(Protocol):
+    """Gives a vector for a text. Equal texts get equal vectors."""
+
+    name: str
+    """Recorded with every vector."""
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """A vector for each text."""
+        ...
+
+
+def load(name: str, cache: Callable[[], Path]) -> Embedder:
+    """The embedder of that name.
+
+    Args:
+        name: one of KNOWN.
+        cache: gives the folder in which vectors of windows are kept; asked for only where that pays.
+
+    Raises:
+        InputError: unknown name.
+    """
+    if name == "tokens":
+        from labcoat.embedding.tokens import HashedTokens
+
+        return HashedTokens()
+    if name in KNOWN:
+        from labcoat.embedding.cache import Cache
+        from labcoat.embedding.graphcodebert import GraphCodeBERT
+        from labcoat.embedding.windows import Windowed
+
+        return Windowed(
+            name, GraphCodeBERT(), "mean" if name.endswith(":mean") else "sum", Cache(cache() / "windows.sqlite")
+        )
+    known = "".join(f"\n  {each:20} {what}" for each, what in KNOWN.items())
+    raise InputError(f"unknown embedder {name!r}; known:{known}")
+
+
+def text_of(code: Code, paths: Sequence[str]) -> str:
+    """What of a code is embedded: the named files in the order of their paths, joined by one newline."""
+    return "\n".join(code.text(path) for path in sorted(paths))

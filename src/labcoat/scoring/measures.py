@@ -1,0 +1,165 @@
+"""Process metrics of FML-bench as pure functions of arrays: how far and how widely a search went, and how soon it paid.
+
+Source: FML-bench, section 3.3 and appendix E, and its released code where the two differ. ``paper`` is the default
+everywhere; ``released`` reproduces the code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Mode = Literal["paper", "released"]
+Floats = NDArray[np.float64]
+
+CLUSTER_DISTANCE = 0.015
+"""Cosine distance below which two groups of codes are one (FML-bench, appendix E)."""
+GAIN = 1e-15
+"""Improvements up to this are rounding."""
+
+
+def spread(codes: ArrayLike) -> float:
+    """Exploration Spread: mean distance of the codes' vectors (n, d) to their centroid; NaN for none."""
+    vectors = _rows(codes)
+    if not len(vectors):
+        return math.nan
+    return float(np.linalg.norm(vectors - vectors.mean(axis=0), axis=1).mean())
+
+
+def reach(codes: ArrayLike, baseline: ArrayLike) -> float:
+    """Exploration Reach: the largest distance of a code's vector, of (n, d), to the baseline's, (d,); NaN for none."""
+    vectors = _rows(codes)
+    if not len(vectors):
+        return math.nan
+    return float(np.linalg.norm(vectors - np.asarray(baseline, float), axis=1).max())
+
+
+def effective_dimension(codes: ArrayLike, mode: Mode = "paper") -> float:
+    """Effective dim: the participation ratio of the eigenvalues of the codes' covariance, (sum λ)² / sum λ².
+
+    Undefined for fewer than two codes and for codes that are all equal: NaN in the paper's mode; the released code
+    says 0.
+    """
+    vectors = _rows(codes)
+    undefined = 0.0 if mode == "released" else math.nan
+    if len(vectors) < 2:
+        return undefined
+    ratio = participation(vectors - vectors.mean(axis=0))
+    return undefined if ratio is None else ratio
+
+
+def participation(rows: ArrayLike) -> float | None:
+    """(sum λ)² / sum λ² over the eigenvalues λ of the rows' scalar products; None where all rows are zero."""
+    values = np.linalg.svd(_rows(rows), compute_uv=False) ** 2
+    values = values[values > 1e-10 * values.max(initial=0.0)]
+    return float(values.sum() ** 2 / (values**2).sum()) if len(values) else None
+
+
+def uniqueness(codes: ArrayLike) -> float:
+    """Exploration Uniqueness: clusters among the codes' vectors (n, d), divided by n; NaN for none.
+
+    Average linkage on cosine distances; groups nearer than CLUSTER_DISTANCE are one. Zero vectors, of codes without
+    text, are one cluster of their own.
+    """
+    vectors = _rows(codes)
+    if not len(vectors):
+        return math.nan
+    lengths = np.linalg.norm(vectors, axis=1)
+    directed = vectors[lengths > 1e-8]
+    clusters = len(directed) if len(directed) < 2 else _clusters(directed)
+    return (clusters + (len(directed) < len(vectors))) / len(vectors)
+
+
+def _clusters(vectors: Floats) -> int:
+    from scipy.cluster.hierarchy import linkage
+
+    heights = linkage(vectors, "average", metric="cosine")[:, 2]
+    return 1 + int((heights >= CLUSTER_DISTANCE).sum())
+
+
+def curve(
+    values: Sequence[float | None], baseline: float, scale: float, direction: Literal["higher", "lower"]
+) -> Floats:
+    """Best-so-far normalised improvement after each step, (n,): 0 until something beats the baseline, never falling.
+
+    Args:
+        values: the metric of each step as displayed, None (or not finite) where the step has no valid one.
+        baseline: the baseline's metric.
+        scale: |p_best - p_worst| of the task.
+        direction: which values are better.
+    """
+    sign = 1.0 if direction == "higher" else -1.0
+    gains = [
+        sign * (value - baseline) / scale if value is not None and math.isfinite(value) else 0.0 for value in values
+    ]
+    return np.maximum.accumulate(np.maximum(np.array(gains, float), 0.0)) if gains else np.empty(0)
+
+
+def area(curve: ArrayLike, budget: int | None = None) -> float:
+    """AUC-over-steps: mean of the curve over ``budget`` steps (the released code: over those that were recorded).
+
+    A run that ended before its budget stands still for the rest. NaN without a step.
+    """
+    reached = np.asarray(curve, float)
+    if not len(reached):
+        return math.nan
+    steps = budget or len(reached)
+    return float((reached[:steps].sum() + max(0, steps - len(reached)) * reached[-1]) / steps)
+
+
+def first_improvement(curve: ArrayLike) -> float:
+    """First-improvement step, counted from 1; NaN if nothing ever beat the baseline."""
+    above = np.flatnonzero(np.asarray(curve, float) > GAIN)
+    return float(above[0] + 1) if len(above) else math.nan
+
+
+def late_gain(curve: ArrayLike, budget: int | None = None) -> float:
+    """Late-gain fraction: the share of the final improvement that came in the second half; NaN without improvement."""
+    reached = np.asarray(curve, float)
+    if not len(reached) or reached[-1] <= 1e-12:
+        return math.nan
+    half = (budget or len(reached)) // 2
+    before = reached[min(half, len(reached)) - 1] if half else reached[-1]
+    return float((reached[-1] - before) / reached[-1])
+
+
+def best_improvement(
+    values: Sequence[float | None], direction: Literal["higher", "lower"], mode: Mode = "paper"
+) -> float:
+    """Best-improvement step, from 1: the first that reached the best value (released: the last one); NaN for none."""
+    valid = [(number, v) for number, v in enumerate(values, 1) if v is not None and math.isfinite(v)]
+    if not valid:
+        return math.nan
+    best = (max if direction == "higher" else min)(value for _, value in valid)
+    reached = [number for number, value in valid if value == best]
+    return float(reached[-1 if mode == "released" else 0])
+
+
+def opportunity_density(gains: ArrayLike, distances: ArrayLike) -> float:
+    """Opportunity density φ of one run: improvement gained per distance gone, over the steps that beat the baseline.
+
+    Args:
+        gains: normalised improvement over the baseline of each step, (n,); NaN where there is none.
+        distances: distance of each step's code to the baseline's, (n,), in units of any scale.
+
+    Returns:
+        sum of gains / sum of (distance / largest distance of all steps), both over the steps with gain > 0; 0 where no
+        step improves, NaN where no code differs from the baseline.
+    """
+    gained, gone = np.asarray(gains, float), np.asarray(distances, float)
+    farthest = gone.max(initial=0.0)
+    if farthest == 0:
+        return math.nan
+    improving = gained > 0
+    if not improving.any():
+        return 0.0
+    return float(gained[improving].sum() / (gone[improving] / farthest).sum())
+
+
+def _rows(vectors: ArrayLike) -> Floats:
+    array = np.asarray(vectors, float)
+    return array if array.ndim == 2 else array.reshape(len(array), -1)

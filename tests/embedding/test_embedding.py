@@ -1,0 +1,134 @@
+"""Vectors for code: the offline embedder, windows with their cache, and GraphCodeBERT's adapter."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labcoat.embedding import KNOWN, load, text_of
+from labcoat.embedding.cache import Cache
+from labcoat.embedding.tokens import HashedTokens
+from labcoat.embedding.windows import WINDOW, Pool, Rows, Windowed, windows
+from labcoat.errors import CannotRunHere, InputError
+from labcoat.tree import Code
+
+
+class Words:
+    """A tiny encoder with a vector for each word: what a window gives can be computed by hand."""
+
+    name = "words"
+    dimensions = 2
+
+    def __init__(self) -> None:
+        self.encoded: list[tuple[int, ...]] = []
+
+    def tokens(self, text: str) -> list[int]:
+        return [int(word) for word in text.split()]
+
+    def encode(self, windows: Sequence[Sequence[int]], pool: Pool) -> Rows:
+        self.encoded += map(tuple, windows)
+        rows = [[w[0], 1.0] if pool == "sum" else [float(np.mean(w)), 1.0] for w in windows]
+        return np.array(rows, np.float32)
+
+
+def words(count: int, first: int = 0) -> str:
+    return " ".join(str(first + n) for n in range(count))
+
+
+def test_files_are_joined_in_the_order_of_their_paths() -> None:
+    assert text_of(Code.of({"b.py": "two", "a.py": "one", "c.py": "three"}), ["b.py", "a.py"]) == "one\ntwo"
+
+
+def test_equal_text_gives_equal_vectors_of_length_one() -> None:
+    first, again, other, empty = HashedTokens().embed(["x = 1 + y", "x  =  1 + y", "def f(): return 2", " \n"])
+    assert first == again != other
+    assert math.fsum(x * x for x in first) == pytest.approx(1)
+    assert empty == [0.0] * 256
+
+
+def test_a_small_edit_is_nearer_than_another_program() -> None:
+    base = "def train(x, lr=0.1):\n    for step in range(100):\n        x = x - lr * grad(x)\n    return x\n"
+    edited, other = base.replace("0.1", "0.3"), "class Tree:\n    def __init__(self, left, right):\n        pass\n"
+    a, b, c = (np.array(v) for v in HashedTokens().embed([base, edited, other]))
+    assert np.linalg.norm(a - b) < 0.5 < 1 < np.linalg.norm(a - c)
+
+
+def test_vectors_do_not_depend_on_the_machine() -> None:
+    vector = HashedTokens().embed(["alpha beta"])[0]
+    places = {place: round(x, 6) for place, x in enumerate(vector) if x}
+    assert places == {67: 0.57735, 154: -0.57735, 174: -0.57735}
+
+
+def test_windows_follow_each_other_and_nothing_is_cut_off() -> None:
+    tokens = list(range(2 * WINDOW + 1))
+    cut = windows(tokens)
+    assert [len(window) for window in cut] == [WINDOW, WINDOW, 1]
+    assert [token for window in cut for token in window] == tokens
+    assert windows([]) == []
+
+
+def test_a_sum_grows_with_length_and_a_mean_does_not(tmp_path: Path) -> None:
+    summed = Windowed("s", Words(), "sum", Cache(tmp_path / "s"))
+    assert summed.embed([words(3, 7), words(WINDOW + 2, 7), ""]) == [[7.0, 1.0], [7.0 + 517.0, 2.0], [0.0, 0.0]]
+    mean = Windowed("m", Words(), "mean", Cache(tmp_path / "m"))
+    short, long, empty = mean.embed([words(3, 7), " ".join(["8"] * (3 * WINDOW + 5)), ""])
+    assert short == [8.0, 1.0] and long == pytest.approx([8.0, 1.0]) and empty == [0.0, 0.0]
+
+
+def test_a_window_is_encoded_once_also_in_a_later_run(tmp_path: Path) -> None:
+    first, later = Words(), Words()
+    texts = [words(2 * WINDOW), words(2 * WINDOW) + " 5 6", words(WINDOW) + " 9"]
+    vectors = Windowed("s", first, "sum", Cache(tmp_path / "c")).embed(texts)
+    assert sorted(map(len, first.encoded)) == [1, 2, WINDOW, WINDOW]
+    assert Windowed("s", later, "sum", Cache(tmp_path / "c")).embed(texts) == vectors and later.encoded == []
+    Windowed("m", later, "mean", Cache(tmp_path / "c")).embed(texts)
+    assert len(later.encoded) == 4
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=30), max_size=8))
+def test_batches_and_their_order_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[int]]
+) -> None:
+    texts = [" ".join(map(str, row)) for row in rows]
+    folder = tmp_path_factory.mktemp("cache")
+    together = Windowed("s", Words(), "sum", Cache(folder / "a")).embed(texts)
+    alone = Windowed("s", Words(), "sum", Cache(folder / "b"))
+    assert together == [alone.embed([text])[0] for text in texts]
+
+
+def _fill(path: Path, first: int) -> None:
+    cache = Cache(path)
+    for number in range(50):
+        cache.put("space", {(first, number): np.array([number], np.float32)})
+
+
+def test_several_processes_may_fill_the_cache_at_once(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    processes = [spawn.Process(target=_fill, args=(tmp_path / "c", first)) for first in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    wanted = [(first, number) for first in range(3) for number in range(50)]
+    assert len(Cache(tmp_path / "c").get("space", wanted)) == 150
+
+
+def test_a_cache_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("not a table, and long enough to be read as one " * 40)
+    with pytest.raises(CannotRunHere, match="file is not a database; remove the file"):
+        Cache(tmp_path / "c")
+
+
+def test_an_unknown_embedder_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    assert load("tokens", lambda: tmp_path).name == "tokens"
+    with pytest.raises(InputError, match="unknown embedder 'bert'; known:") as caught:
+        load("bert", lambda: tmp_path)
+    assert all(name in str(caught.value) for name in KNOWN)
