@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from labcoat import catalog
 from labcoat.bench.simulated import SimulatedBench
-from labcoat.embedding import embed
+from labcoat.embedding import text_of
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import InputError
 from labcoat.history import History
 from labcoat.plan import Plan
@@ -18,7 +18,7 @@ from labcoat.scoring.improvement import gain, normalised, position
 from labcoat.scoring.opportunity import opportunity_density
 from labcoat.sim.grid import Cell
 from labcoat.task import Task
-from labcoat.tree import Code, matches
+from labcoat.tree import matches
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ def row(strategy: str, history: History) -> Row:
 
 def distances(history: History) -> list[float]:
     """Of the code of each valid trial to the baseline's, in the offline embedding."""
-
-    def vector(code: Code) -> Sequence[float]:
-        return embed(code, [path for path in code if matches(path, history.manifest.files.editable)])
-
-    start = vector(history.code(history.steps[0]))
-    return [math.dist(vector(history.code(step)), start) for step in history.trials if step.outcome.ok]
+    tried = [step for step in history.steps if step.outcome.ok]
+    codes = [history.code(step) for step in tried]
+    editable = history.manifest.files.editable
+    texts = [text_of(code, [path for path in code if matches(path, editable)]) for code in codes]
+    baseline, *vectors = HashedTokens().embed(texts)
+    return [math.dist(vector, baseline) for vector in vectors]
 
 
 @lru_cache(maxsize=64)  # a process of the pool meets each landscape often
