@@ -120,7 +120,7 @@ def main() -> int:
             into_page("landscapes", landscapes)
         if not options.no_sim:
             runs = options.runs or Path(scratch) / "sim"
-            grid = Grid.of(strategies_=None, landscapes=None, seeds=10, steps=STEPS, runs=runs)
+            grid = Grid.of(seeds=10, steps=STEPS, runs=runs)
             told = results(grid, carried_out(grid.cells()), {})
             write(runs / "sim", told)
             print(markdown(told))

@@ -44,7 +44,7 @@ def bare(times: int = 20) -> float:
 def throughput(runs: Path, seeds: int) -> float:
     """Seconds for all trials on two idle cores, from a grid of all strategies on all landscapes."""
     cores = len(os.sched_getaffinity(0))
-    grid = Grid.of(strategies_=None, landscapes=None, seeds=seeds, steps=100, runs=runs)
+    grid = Grid.of(seeds=seeds, steps=100, runs=runs)
     trials, begin, before = 0, time.perf_counter(), spent()
     for cell, row in run_all(run_cell, grid.cells(), cores):
         if isinstance(row, Failure):
@@ -66,7 +66,7 @@ def resident() -> float:
 def memory(runs: Path, count: int, steps: int) -> float:
     """How much a process grows from its 100th run to its last, as a ratio."""
     names = strategies.names()
-    landscapes = Grid.of(strategies_=None, landscapes=None, seeds=1, steps=steps, runs=runs).landscapes
+    landscapes = Grid.of(seeds=1, steps=steps, runs=runs).landscapes
     after = []
     for number in range(count):
         strategy, landscape = names[number % len(names)], landscapes[number % len(landscapes)]

@@ -18,7 +18,7 @@ LANDSCAPES = [f"sim/{name}" for name in ("open-slope", "haystack", "fragile", "d
 
 
 def grid(runs: Path, **options: object) -> Grid:
-    given: dict[str, object] = {"strategies_": None, "landscapes": None, "seeds": 2, "steps": 8} | options
+    given: dict[str, object] = {"seeds": 2, "steps": 8} | options
     return Grid.of(runs=runs, **given)  # type: ignore[arg-type]
 
 
@@ -31,7 +31,7 @@ def made_up(strategy: str, landscape: str, improvement: float, phi_opp: float, s
     )  # fmt: skip
 
 
-def test_by_default_all_strategies_are_on_the_twelve_landscapes(tmp_path: Path) -> None:
+def test_by_default_all_strategiesare_on_the_twelve_landscapes(tmp_path: Path) -> None:
     found = grid(tmp_path)
     assert found.strategies == tuple(strategies.names())
     assert len(found.landscapes) == 12
@@ -41,8 +41,8 @@ def test_by_default_all_strategies_are_on_the_twelve_landscapes(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"strategies_": ["autoresaerch"]}, "did you mean autoresearch"),
-        ({"strategies_": ["random", "random"]}, "--strategy random: given twice"),
+        ({"strategies": ["autoresaerch"]}, "did you mean autoresearch"),
+        ({"strategies": ["random", "random"]}, "--strategy random: given twice"),
         ({"landscapes": ["sim/plain"]}, "unknown task"),
         ({"landscapes": ["fml/fairlearn-adult"]}, "no simulated task with a known optimum"),
         ({"seeds": 0}, "--seeds 0"),
@@ -84,7 +84,7 @@ def test_a_finished_run_is_read_and_not_run_again(tmp_path: Path) -> None:
 
 
 def test_what_is_written_can_be_read_again(tmp_path: Path) -> None:
-    found = grid(tmp_path / "runs", strategies_=["random", "autoresearch"], landscapes=LANDSCAPES)
+    found = grid(tmp_path / "runs", strategies=["random", "autoresearch"], landscapes=LANDSCAPES)
     cells = found.cells()
     failed = {cells[0]: Failure("the disk is full\nfree some", 3)}
     told = results(found, [run_cell(cell) for cell in cells[1:]], failed)
@@ -99,7 +99,7 @@ def test_what_is_written_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_results_do_not_depend_on_the_order_in_which_runs_end(tmp_path: Path) -> None:
-    found = grid(tmp_path, landscapes=["sim/triples", "sim/haystack"], strategies_=["random", "autoresearch"])
+    found = grid(tmp_path, landscapes=["sim/triples", "sim/haystack"], strategies=["random", "autoresearch"])
     rows = [run_cell(cell) for cell in found.cells()]
     assert results(found, rows, {}) == results(found, rows[::-1], {})
 

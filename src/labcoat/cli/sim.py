@@ -34,7 +34,7 @@ def sim(
     from labcoat.cli.progress import Counter
     from labcoat.sim import Cell, Failure, Grid, Row, markdown, results, run_all, run_cell, write
 
-    grid = Grid.of(strategies_=strategy, landscapes=landscape, seeds=seeds, steps=steps, runs=runs)
+    grid = Grid.of(strategies=strategy or [], landscapes=landscape or [], seeds=seeds, steps=steps, runs=runs)
     rows: list[Row] = []
     failed: dict[Cell, Failure] = {}
     cells = grid.cells()

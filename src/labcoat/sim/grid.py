@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from labcoat import catalog, strategies
+from labcoat import catalog
+from labcoat import strategies as package
 from labcoat.errors import InputError
 from labcoat.plan import Plan
+from labcoat.task import Task
 
 SUITE = "landscapes"
 MODEL = "offline:mutate"
@@ -28,13 +32,18 @@ class Cell:
     def plan(self) -> Plan:
         """The run in full, looked up and checked."""
         return Plan.of(
-            task=self.landscape, strategy=self.strategy, model=self.model, steps=self.steps, seed=self.seed
-        )  # fmt: skip
+            task=_task(self.landscape), strategy=self.strategy, model=self.model, steps=self.steps, seed=self.seed
+        )
+
+
+@lru_cache(maxsize=64)  # a process of the pool meets each landscape often
+def _task(name: str) -> Task:
+    return catalog.find(name)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Names as the user gave them; no list at all stands for all strategies, and for the suite of landscapes."""
+    """Names as the user gave them; :meth:`of` takes all strategies and the whole suite where none are given."""
 
     strategies: tuple[str, ...]
     landscapes: tuple[str, ...]
@@ -45,7 +54,7 @@ class Grid:
 
     @classmethod
     def of(
-        cls, *, strategies_: list[str] | None, landscapes: list[str] | None, seeds: int, steps: int, runs: Path,
+        cls, *, strategies: Sequence[str] = (), landscapes: Sequence[str] = (), seeds: int, steps: int, runs: Path,
         model: str = MODEL,
     ) -> Grid:  # fmt: skip
         """A grid whose every row and column can be run.
@@ -54,22 +63,21 @@ class Grid:
             InputError: naming what is unknown, twice there, out of range, or no simulated task with a known optimum.
         """
         suite = [task.id for task in catalog.shipped() if SUITE in task.manifest.suites]
-        grid = cls(
-            tuple(strategies_ or strategies.names()), tuple(landscapes or suite), seeds, steps, model, runs
-        )  # fmt: skip
+        grid = cls(tuple(strategies or package.names()), tuple(landscapes or suite), seeds, steps, model, runs)
         if seeds < 1:
             raise InputError(f"--seeds {seeds}: a landscape is searched at least once")
-        for option, names in (("--strategy", grid.strategies), ("--landscape", grid.landscapes)):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
-                raise InputError(f"{option} {twice[0]}: given twice; once is enough")
-        for name in grid.landscapes:
-            manifest = catalog.find(name).manifest
+        tasks = [catalog.find(name) for name in grid.landscapes]
+        for task in tasks:
+            manifest = task.manifest
             if manifest.simulation is None or manifest.references.optimum_test is None or manifest.metric.best is None:
                 raise InputError(
-                    f"--landscape {name}: no simulated task with a known optimum; "
+                    f"--landscape {task.id}: no simulated task with a known optimum; "
                     "it needs [simulation], metric.best and references.optimum_test"
                 )
+        for option, names in (("--strategy", list(grid.strategies)), ("--landscape", [task.id for task in tasks])):
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise InputError(f"{option} {twice[0]}: given twice; once is enough")
         for strategy in grid.strategies:
             Cell(strategy, grid.landscapes[0], 0, steps, model, runs).plan()
         return grid
@@ -85,11 +93,5 @@ class Grid:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "strategies": list(self.strategies),
-            "landscapes": list(self.landscapes),
-            "seeds": self.seeds,
-            "steps": self.steps,
-            "model": self.model,
-            "runs": str(self.runs),
-        }
+        lists = {"strategies": list(self.strategies), "landscapes": list(self.landscapes)}
+        return asdict(self) | lists | {"runs": str(self.runs)}

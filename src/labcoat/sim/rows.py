@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
-from labcoat import catalog
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.embedding import text_of
 from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import InputError
 from labcoat.history import History
-from labcoat.plan import Plan
 from labcoat.running import execute
 from labcoat.scoring.improvement import gain, normalised, position
 from labcoat.scoring.opportunity import opportunity_density
 from labcoat.sim.grid import Cell
-from labcoat.task import Task
 from labcoat.tree import matches
 
 
@@ -55,9 +51,7 @@ def run_cell(cell: Cell) -> Row:
     Raises:
         LabcoatError: why the run did not come to its end.
     """
-    plan = Plan.of(
-        task=_task(cell.landscape), strategy=cell.strategy, model=cell.model, steps=cell.steps, seed=cell.seed
-    )
+    plan = cell.plan()
     folder = execute(plan, cell.runs, lambda: SimulatedBench(plan.task), [])
     return row(cell.strategy, History(folder))
 
@@ -112,8 +106,3 @@ def distances(history: History) -> list[float]:
     texts = [text_of(code, [path for path in code if matches(path, editable)]) for code in codes]
     baseline, *vectors = HashedTokens().embed(texts)
     return [math.dist(vector, baseline) for vector in vectors]
-
-
-@lru_cache(maxsize=64)  # a process of the pool meets each landscape often
-def _task(name: str) -> Task:
-    return catalog.find(name)
