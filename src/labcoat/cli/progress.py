@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -121,37 +122,24 @@ class Progress:
             self._bar.stop()
 
 
-class Counter:
-    """Progress of many short things: a bar where there is a terminal, else a line now and then."""
+@contextlib.contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Progress of many short things: a bar where there is a terminal, else a line now and then. Call it for each."""
+    bar = _bar(what, total, 0) if sys.stderr.isatty() else None
+    done, said = 0, time.monotonic()
 
-    def __init__(self, what: str, total: int) -> None:
-        """Nothing of ``total`` is done yet."""
-        self.what = what
-        self.total = total
-        self.done = 0
-        self._said = time.monotonic()
-        self._bar = _bar(what, total, 0) if sys.stderr.isatty() else None
-
-    def count(self) -> None:
-        """One more is done."""
-        self.done += 1
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self.done)
-        elif time.monotonic() - self._said > BETWEEN_LINES:
-            self._said = time.monotonic()
+    def count() -> None:
+        nonlocal done, said
+        done += 1
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
+        elif time.monotonic() - said > BETWEEN_LINES:
+            said = time.monotonic()
             with contextlib.suppress(BrokenPipeError):
-                print(f"{self.done} of {self.total} {self.what}", file=sys.stderr, flush=True)
+                print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
 
-    def __enter__(self) -> Counter:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    with bar or contextlib.nullcontext():
+        yield count
 
 
 def _name(key: str) -> str:

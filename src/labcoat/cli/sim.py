@@ -31,7 +31,7 @@ def sim(
     json: JsonFlag = False,
 ) -> None:
     """Compare strategies on simulated landscapes. The same command again goes on; finished runs are read."""
-    from labcoat.cli.progress import Counter
+    from labcoat.cli.progress import counting
     from labcoat.sim import Cell, Failure, Grid, Row, markdown, results, run_all, run_cell, write
 
     grid = Grid.of(strategies=strategy or [], landscapes=landscape or [], seeds=seeds, steps=steps, runs=runs)
@@ -40,9 +40,9 @@ def sim(
     cells = grid.cells()
     ended = run_all(run_cell, cells, min(len(cells), processes or len(os.sched_getaffinity(0))))
     try:
-        with ended_by_signals(), closing(ended), Counter("runs", len(cells)) as counter:
+        with ended_by_signals(), closing(ended), counting("runs", len(cells)) as count:
             for cell, result in ended:
-                counter.count()
+                count()
                 if isinstance(result, Failure):
                     failed[cell] = result
                 else:
