@@ -59,7 +59,7 @@ SMALL = ("--strategy", "random", "--strategy", "autoresearch", "--landscape", "h
 def test_it_prints_and_writes_the_tables_and_reads_finished_runs(tmp_path: Path) -> None:
     options = (*SMALL, "--seeds", 2, "--steps", 6, "--runs", tmp_path / "runs")
     out, _ = sim(*options, "--out", tmp_path / "out")
-    assert "8 runs: 2 strategies, 2 landscapes, 2 seeds, 6 steps" in out
+    assert "8 runs: strategies 2 × landscapes 2 × seeds 2, steps 6, model `offline:mutate`" in out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.md", "results.csv", "results.json"]
     before = events(tmp_path / "runs")
     assert len(before) == 8

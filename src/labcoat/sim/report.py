@@ -56,9 +56,9 @@ def markdown(found: dict[str, Any]) -> str:
     """The tables for people."""
     grid, said = found["grid"], found["tables"]
     names = [row["strategy"] for row in said["strategies"]]
+    size = f"strategies {len(grid['strategies'])} × landscapes {len(grid['landscapes'])} × seeds {grid['seeds']}"
     parts = [
-        f"{len(found['rows'])} runs: {len(grid['strategies'])} strategies, {len(grid['landscapes'])} landscapes, "
-        f"{grid['seeds']} seeds, {grid['steps']} steps, model `{grid['model']}`. "
+        f"{len(found['rows'])} runs: {size}, steps {grid['steps']}, model `{grid['model']}`. "
         "In brackets: 95 % intervals by a bootstrap over landscapes.",
     ]
     if found["failed"]:
@@ -91,7 +91,7 @@ def _control(rows: Sequence[dict[str, Any]]) -> str:
     compared = [row for row in rows if row["over_control"]]
     beyond = [row["strategy"] for row in compared if (row["over_control"]["low"] or 0.0) > 0]
     if not compared:
-        return f"The control `{CONTROL}` is not among the strategies."
+        return f"Nothing is compared with the control `{CONTROL}`."
     return (
         f"Of {len(compared)} strategies {len(beyond)} improve on the control `{CONTROL}` with an interval above 0"
         + (f": {', '.join(beyond)}." if beyond else ".")
