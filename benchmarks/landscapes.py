@@ -20,9 +20,10 @@ from pathlib import Path
 
 from labcoat import catalog, strategies
 from labcoat.bench.simulated import SimulatedBench
+from labcoat.manifest import Measured
 from labcoat.sim import Cell, Failure, Grid, Row, markdown, results, run_all, run_cell, write
 from labcoat.sim.grid import MODEL, SUITE
-from labcoat.task import Measured, Task
+from labcoat.task import Task
 
 PAGE = Path(__file__).parents[1] / "docs" / "simulated-landscapes.md"
 ROUNDS = range(1000, 1003)

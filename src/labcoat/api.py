@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from labcoat.bench import Bench
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.budget import Limits
+from labcoat.errors import InputError
+from labcoat.fork import Origin
 from labcoat.history import History
 from labcoat.journal import Observer
 from labcoat.lab import Strategy
 from labcoat.models import Models
+from labcoat.models import prices as money
 from labcoat.plan import Confirm, Plan
 from labcoat.replaying import Verified
 from labcoat.replaying import replay as verify
@@ -37,6 +40,8 @@ def run(
     runs: str | os.PathLike[str] = "runs",
     sandbox: Literal["bwrap", "none"] | None = None,
     limits: Limits | None = None,
+    prices: Sequence[str] = (),
+    fork: str | None = None,
     report: Report = lambda text: None,
     observers: list[Observer] | None = None,
 ) -> History:
@@ -55,6 +60,8 @@ def run(
         runs: folder of all runs.
         sandbox: ``bwrap``, ``none`` (marked in the result), or None for bwrap where it works.
         limits: further limits; not part of the run's identity.
+        prices: prices given by hand, ``MODEL=IN,OUT`` in USD per million tokens.
+        fork: ``RUN:STEP``: take over that run up to that step, and go live from there.
         report: called with a line of text when something takes time.
         observers: called with each event as it is recorded; one that fails is switched off.
 
@@ -67,6 +74,7 @@ def run(
     plan = Plan.of(
         task=task, strategy=strategy, params=params, params_file=None if params_file is None else Path(params_file),
         model=model, steps=steps, seed=seed, confirm=Confirm(*confirm), retest=retest, limits=limits,
+        given=money.given(prices), origin=origin_of(fork),
     )  # fmt: skip
     if earlier := unfinished_before(plan, Path(runs)):
         report(earlier)
@@ -90,6 +98,22 @@ def export_git(run: History, to: str | os.PathLike[str] | None = None) -> Path:
     return export(run, None if to is None else Path(to))
 
 
+def origin_of(fork: str | None) -> Origin | None:
+    """The run and the step that ``RUN:STEP`` names; None for None.
+
+    Raises:
+        InputError: it is not written so, or there is no such run or step.
+    """
+    if fork is None:
+        return None
+    run, _, name = fork.rpartition(":")
+    if not (run and name):
+        raise InputError(f"--fork {fork}: write it as RUN:STEP, the folder of a run and the last step to share")
+    history = History.find(Path(run))
+    step = history.step(name)
+    return Origin.of(history.journal, history.record, step.number, step.key)
+
+
 def make_bench(plan: Plan, sandbox: Literal["bwrap", "none"] | None, report: Report) -> Bench:
     """The bench that a plan's task needs.
 
@@ -98,10 +122,14 @@ def make_bench(plan: Plan, sandbox: Literal["bwrap", "none"] | None, report: Rep
     """
     if plan.task.manifest.simulation:
         return SimulatedBench(plan.task)
-    from labcoat.bench.sandbox import choose, probe
+    from labcoat.bench.sandbox import choose, probe, required
+    from labcoat.bench.self_reported import SelfReportedBench
     from labcoat.bench.worker import SandboxedBench
 
-    chosen = choose(sandbox, plan.models.constants_only)
+    if plan.task.manifest.integrity == "self-reported":
+        return SelfReportedBench(plan.task, required(sandbox), report)
+    # What a fork shares was written by the model of its origin.
+    chosen = choose(sandbox, plan.models.constants_only and plan.origin is None)
     if chosen.level == "none" and sandbox is None:
         report(f"NO SANDBOX: {probe()}")
         report("going on without one only because this model can change nothing but constants; the result is marked")

@@ -29,12 +29,19 @@ from labcoat.bench.simulated import SimulatedBench
 from labcoat.bench.suite import Adversary, Class, armed, patterns, suite
 from labcoat.bench.worker import SandboxedBench
 from labcoat.errors import CannotRunHere, InputError
-from labcoat.task import Manifest, Table, Task
+from labcoat.manifest import Manifest
+from labcoat.manifest.table import Table
+from labcoat.own_check import look_around
+from labcoat.task import Task
 from labcoat.tree import Code, sha256
 
 SEED = 0
 MARK = "labcoat-adversary"
 NO_SANDBOX = "not tried without a sandbox"
+SELF_REPORTED = (
+    "self-reported: the number is what the project's own code says. Adversaries that go for hidden answers or a scorer "
+    "are not tried, as there are none; a candidate that prints a false number is believed"
+)
 TIGHT = {"timeout": 5.0, "memory_mb": 1024, "processes": 64, "disk_mb": 64}  # for what must run into a limit
 
 Verdict = Literal["holds", "broken", "not run"]
@@ -118,6 +125,12 @@ def check(
             bench.prepare()
             rows = list(neutralised(task, bench, solutions, report))
         return Checked(task.id, "none needed", note, time.monotonic() - started, rows)
+    if task.manifest.integrity == "self-reported":
+        rows = [
+            Row(a, "inert", b, c, found, "holds" if fine else "broken")
+            for a, b, c, found, fine in look_around(task, sandbox.required(level), report)
+        ]
+        return Checked(task.id, "bwrap", SELF_REPORTED, time.monotonic() - started, rows)
     chosen = sandbox.choose(level, constants_only=False)
     tried = _Check(task, chosen, report, suite() if adversaries is None else adversaries)
     rows = [*tried.inert(), *tried.refused(), *tried.neutralised(solutions)]

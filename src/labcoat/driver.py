@@ -12,12 +12,13 @@ import random
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from labcoat import editor
 from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
-from labcoat.budget import Budget
+from labcoat.budget import SPENT, Budget
 from labcoat.embedding import text_of
 from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
@@ -37,7 +38,8 @@ from labcoat.lab import (
     Trial,
     TrialRequest,
 )
-from labcoat.models import ROOM, Call, Models, Prompt, Reply
+from labcoat.models import ROOM, Call, ModelAway, ModelRefuses, Models, Prompt, Reply, Usage
+from labcoat.models.prices import Prices
 from labcoat.packing import pack_changes, pack_outcome, unpack_changes, unpack_outcome
 from labcoat.task import Task
 from labcoat.tree import Code, sha256
@@ -88,12 +90,14 @@ class Driver:
 
     def __init__(
         self, *, task: Task, strategy: Strategy, bench: Bench, models: Models, journal: Journal, kept: Kept,
-        budget: Budget, steps: int, seed: int, leaders: int = 1, rooms: Mapping[str, int], verify: bool = False,
+        budget: Budget, prices: Prices, steps: int, seed: int, leaders: int = 1, rooms: Mapping[str, int],
+        shared: Mapping[str, Mapping[str, int]], verify: bool = False,
     ) -> None:  # fmt: skip
         """Wire the parts together; :meth:`search` runs.
 
         The artefacts of the best ``leaders`` trials are kept. ``rooms`` says how many tokens a prompt of each purpose
-        may have. ``verify`` also applies every recorded reply again.
+        may have; ``shared`` names the effects that a fork took over, with the rooms that held for them. ``verify``
+        also applies every recorded reply again.
         """
         self.task = task
         self.strategy = strategy
@@ -102,10 +106,12 @@ class Driver:
         self.journal = journal
         self.kept = kept
         self.budget = budget
+        self.prices = prices
         self.steps = steps
         self.seed = seed
         self.most_leaders = leaders
         self.rooms = rooms
+        self.shared = shared
         self.verify = verify
         self.embedder = HashedTokens()
         self.calls = 0
@@ -128,6 +134,9 @@ class Driver:
         baseline = self._baseline()
         self.brief = Brief(self.task.statement, manifest.metric, tuple(manifest.files.editable), baseline)
         scope = self._scope("", self.steps)
+        for event in self.journal.events:
+            if event["kind"] == SPENT:
+                self.budget.spent.add(event)
         try:
             self._drive(scope, self.strategy.search(scope.lab, params))
         except OutOfSteps:
@@ -213,12 +222,14 @@ class Driver:
     # --- the effects ----------------------------------------------------------------------------------------------
 
     def _ask(self, key: str, request: AskRequest) -> Reply:
-        prompt = request.prompt.packed(self.rooms.get(request.purpose, ROOM))
+        room = self.shared.get(key, self.rooms).get(request.purpose, ROOM)
+        prompt = request.prompt.packed(room)
         result = self._perform_effect(
             key,
             "ask",
-            self._chat_request(request.purpose, prompt) | {"schema": request.schema},
+            self._chat_request(key, request.purpose, prompt) | {"schema": request.schema},
             lambda: {"reply": self._chat(key, request.purpose, prompt, request.schema)},
+            call=lambda: self._coming(request.purpose, prompt),
         )
         return self._charged_reply(result)
 
@@ -240,8 +251,8 @@ class Driver:
             changes = pack_changes(self.task.baseline, code, self.journal.blobs)
             return {"reply": reply, "reason": reason, "changes": changes}
 
-        request_json = self._chat_request("edit", prompt) | {"base": base.key, "code": base.code.sha}
-        result = self._perform_effect(key, "edit", request_json, live)
+        request_json = self._chat_request(key, "edit", prompt) | {"base": base.key, "code": base.code.sha}
+        result = self._perform_effect(key, "edit", request_json, live, call=lambda: self._coming("edit", prompt))
         reply = self._charged_reply(result)
         code = unpack_changes(self.task.baseline, result["changes"], self.journal.blobs)
         if self.verify and self._apply(reply.finish, reply.text, base.code) != (code, result["reason"]):
@@ -378,25 +389,48 @@ class Driver:
     # --- shared by the effects ------------------------------------------------------------------------------------
 
     def _perform_effect(
-        self, key: str, kind: str, request: Any, live: Callable[[], Any], lost: Callable[[], Any] | None = None
-    ) -> Any:
+        self, key: str, kind: str, request: Any, live: Callable[[], Any], lost: Callable[[], Any] | None = None,
+        call: Callable[[], Mapping[str, float | None]] | None = None,
+    ) -> Any:  # fmt: skip
         if self.journal.finished(key) is None:
-            self.budget.check(calls=kind in ("ask", "edit"))
+            self.budget.check(call and call())
         result = self.journal.perform(key, kind, request, live, lost=lost)
         event = self.journal.finished(key)
         assert event is not None
-        self.budget.charge(event)
+        if key not in self.shared:  # its origin paid for it
+            self.budget.spent.add(event)
         return result
 
-    def _chat_request(self, purpose: str, prompt: Prompt) -> dict[str, Any]:
-        return {"purpose": purpose, "model": self.models.of(purpose).name, "parts": prompt.fingerprint()}
+    def _chat_request(self, key: str, purpose: str, prompt: Prompt) -> dict[str, Any]:
+        model = self.models.of(purpose).name
+        if key in self.shared and (recorded := self.journal.finished(key)):
+            model = recorded["request"].get("model", model)  # a fork may go on with another one
+        return {"purpose": purpose, "model": model, "parts": prompt.fingerprint()}
+
+    def _coming(self, purpose: str, prompt: Prompt) -> dict[str, float | None]:
+        """What a call is known to take before its reply: its prompt, none of it cached."""
+        tokens = max(1, prompt.tokens)
+        return {"calls": 1, "tokens": tokens, "usd": self.prices.cost(purpose, Usage(input_uncached=tokens))}
 
     def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
         for part in prompt.parts:
             self.journal.blobs.put(part.text)
-        call = Call(purpose, key, self.calls, self.derive("model", key), schema)
-        reply = self.models.of(purpose).chat(prompt, call).to_json()
-        return reply | {"text": self.journal.blobs.put(reply["text"])}
+        call = Call(purpose, key, self.calls, self.derive("model", key), schema, partial(self._hear, key))
+        try:
+            return self._pack_reply(purpose, self.models.of(purpose).chat(prompt, call))
+        except (ModelAway, ModelRefuses) as stopped:
+            if stopped.spent is not None:  # the call is made anew when the run is resumed, and was paid nevertheless
+                given_up = {"purpose": purpose, "reply": self._pack_reply(purpose, stopped.spent)}
+                self.journal.note(SPENT, given_up, key=key)
+            raise
+
+    def _hear(self, key: str, says: str) -> None:
+        """What a model tells while it is asked: it waits, or goes on without something."""
+        self.journal.note("endpoint", {"says": says}, key=key)
+
+    def _pack_reply(self, purpose: str, reply: Reply) -> dict[str, Any]:
+        cost = self.prices.cost(purpose, reply.usage) if reply.cost is None else reply.cost
+        return reply.to_json() | {"text": self.journal.blobs.put(reply.text), "cost": cost}
 
     def _charged_reply(self, result: dict[str, Any]) -> Reply:
         self.calls += 1

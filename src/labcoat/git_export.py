@@ -58,7 +58,8 @@ def export(history: History, target: Path | None = None) -> Path:
 
 def _commit(history: History, step: Step, tree: ObjectID, parents: list[ObjectID]) -> Commit:
     value = step.value(history.metric.name)
-    result = f"{history.metric.name} = {value:.6g}" if value is not None else step.outcome.error.strip()
+    said = " (self-reported)" if history.manifest.integrity == "self-reported" else ""
+    result = f"{history.metric.name} = {value:.6g}{said}" if value is not None else step.outcome.error.strip()
     title = "baseline" if step.number == 0 else f"step {step.number}"
     facts = "\n".join(f"{name}: {value}" for name, value in step.facts.items())
     commit = Commit()

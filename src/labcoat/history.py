@@ -14,9 +14,10 @@ from labcoat.bench.outcome import Outcome
 from labcoat.errors import InputError
 from labcoat.journal import Event, Journal, key_order
 from labcoat.journal.lock import working
+from labcoat.ledger import Ledger
+from labcoat.manifest import Manifest
 from labcoat.packing import unpack_changes, unpack_code, unpack_outcome
 from labcoat.record import RECORD, read_record
-from labcoat.task import Manifest
 from labcoat.tree import Code
 
 
@@ -122,8 +123,12 @@ class History:
     @cached_property
     def best(self) -> Step | None:
         """The best valid step so far, the baseline included; among equals the first."""
+        return self.best_of(self.steps)
+
+    def best_of(self, steps: list[Step]) -> Step | None:
+        """The best valid one of some steps; among equals the first."""
         best: Step | None = None
-        for step in self.steps:
+        for step in steps:
             value = step.value(self.metric.name)
             known = best.value(self.metric.name) if best else None
             if value is not None and (known is None or self.metric.better(value, known)):
@@ -139,11 +144,21 @@ class History:
 
     @property
     def warnings(self) -> list[str]:
-        """Named warnings: the baseline differs from the card, or the run was not sandboxed."""
+        """Named warnings: the baseline differs from the card, no sandbox, or the project itself says the numbers."""
         event = self.journal.finished("baseline")
         drift = [event["result"]["warning"]] if event and "warning" in event["result"] else []
         exposed = ["unsandboxed: candidate code ran without a sandbox; nothing kept it from reading hidden answers"]
-        return drift + (exposed if self.sandbox == "none" else [])
+        said = [
+            "self-reported: every number is what the project's own code says; read the change before you believe it"
+        ]
+        untested = ["no-test-command: the test is the command measured again, on the same data as the search"]
+        own = self.manifest.integrity == "self-reported"
+        return [
+            *drift,
+            *(exposed if self.sandbox == "none" else []),
+            *(said if own else []),
+            *(untested if own and not self.manifest.has_test else []),
+        ]
 
     def test_outcome(self, key: str = "test") -> Outcome | None:
         """Outcome on the hidden split: of what was chosen, or with ``test/baseline`` of the baseline."""
@@ -209,14 +224,19 @@ class History:
             keys.append(step.edit)
         return (finished[key] for key in reversed(keys))
 
-    def spent(self) -> dict[str, Any]:
-        """Calls, tokens, money and seconds over the whole run."""
-        from labcoat.budget import Budget, Limits
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What was spent, and on what."""
+        return Ledger.of(self.journal, {step.key: step.number for step in self.steps})
 
-        budget = Budget(Limits())
-        for event in self._finished():
-            budget.charge(event)
-        return {"calls": budget.calls, "tokens": budget.tokens, "usd": budget.usd, "seconds": round(budget.seconds, 3)}
+    def spent(self) -> dict[str, Any]:
+        """Calls, tokens, money and seconds of the whole run, without what a fork shares with its origin."""
+        return self.ledger.to_json()
+
+    @property
+    def origin(self) -> dict[str, Any] | None:
+        """The run that this one is a fork of: its folder as it was given, and the last step that they share."""
+        return self.record.get("fork")
 
     def _finished(self) -> Iterator[Event]:
         return (e for e in self.journal.events if e["state"] == "finished" and self.journal.finished(e["key"]) is e)
@@ -234,6 +254,8 @@ class History:
             "seed": self.spec["seed"],
             "steps": self.spec["steps"],
             "metric": {"name": self.metric.name, "direction": self.metric.direction},
+            "fork": self.origin and self.origin | {"spent": self.ledger.shared.to_json()},
+            "prices": self.record["prices"] or {},
             "sandbox": self.sandbox,
             "integrity": self.manifest.integrity,
             "warnings": self.warnings,

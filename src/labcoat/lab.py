@@ -19,13 +19,13 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from labcoat.errors import InputError
+from labcoat.manifest import Metric
 from labcoat.models.chat import Part, Prompt, Reply
-from labcoat.task import Metric
 from labcoat.tree import Code, diff, matches, sha256
 
 __all__ = [
     "Brief", "Code", "Edit", "Lab", "Metric", "OutOfSteps", "Params", "Part", "Prompt", "Reply", "Strategy", "Template",
-    "Trial", "diff",
+    "Trial", "diff", "record",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -102,6 +102,12 @@ class Template:
     def __call__(self, **values: object) -> str:
         """Fill in the ``$names``; a missing one is an error."""
         return self._template.substitute({k: str(v) for k, v in values.items()})
+
+
+def record(**fields: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with these fields, all required: each the name of a type, or a schema."""
+    properties = {name: {"type": of} if isinstance(of, str) else dict(of) for name, of in fields.items()}
+    return {"type": "object", "properties": properties, "required": [*fields], "additionalProperties": False}
 
 
 class Params(BaseModel):

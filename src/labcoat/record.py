@@ -73,13 +73,7 @@ def write_record(folder: Path, new: dict[str, Any], *, durable: bool = True) -> 
     path = folder / RECORD
     record = read_record(folder)
     if record is not None:
-        for name, field in (("sandbox", "level"), ("environment", "lock_hash")):
-            begun, here = record["bench"][name][field], new["bench"][name][field]
-            if begun != here:
-                raise InputError(
-                    f"{path}: bench.{name}.{field}: this run was begun with {begun!r}, here it is {here!r}; "
-                    "its numbers would not be comparable. Go on where it was begun, or begin anew elsewhere with --runs"
-                )
+        compare_bench(path, record, new["bench"])
         for name, sha in record["prompts"].items():
             if new["prompts"].get(name) != sha:
                 raise InputError(
@@ -103,6 +97,21 @@ def write_record(folder: Path, new: dict[str, Any], *, durable: bool = True) -> 
         raise CannotRunHere(
             f"{path}: cannot write: {error.strerror}; free some space and give the same command again"
         ) from None
+
+
+def compare_bench(path: Path, record: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Refuse to add to numbers of another sandbox level or environment than this machine's.
+
+    Raises:
+        InputError: naming the field of the record at ``path``.
+    """
+    for name, field in (("sandbox", "level"), ("environment", "lock_hash")):
+        begun, here = record["bench"][name][field], facts[name][field]
+        if begun != here:
+            raise InputError(
+                f"{path}: bench.{name}.{field}: this run was begun with {begun!r}, here it is {here!r}; "
+                "its numbers would not be comparable. Go on where it was begun, or begin anew elsewhere with --runs"
+            )
 
 
 def sync_folder(folder: Path) -> None:

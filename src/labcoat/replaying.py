@@ -17,8 +17,9 @@ from labcoat.journal import Unrecorded, request_hash
 from labcoat.kept import Kept
 from labcoat.lab import Strategy, source_hash
 from labcoat.models import Call, Models, Prompt
+from labcoat.models.prices import Prices
 from labcoat.plan import Confirm, Plan
-from labcoat.running import stages
+from labcoat.stages import make_driver, stages
 from labcoat.tree import Code
 
 
@@ -103,7 +104,7 @@ def replay(history: History, task: str | None = None, strategy: str | Strategy |
     journal = history.journal
     recorded = _Recorded()
     try:
-        stages(plan, journal, recorded, _Untouched(history.folder / "best"), verify=True)
+        stages(make_driver(plan, journal, recorded, _Untouched(history.folder / "best"), verify=True), plan)
     except Unrecorded:
         if history.status == "finished":
             raise
@@ -174,7 +175,7 @@ def _verify_requests(history: History, plan: Plan) -> None:
     begin = history.journal.finished("begin")
     if begin and begin["result"]["code"] != {name: file.sha for name, file in plan.task.baseline.items()}:
         raise Diverged(f"{path}: begin: the recorded baseline is not that of task {plan.task.id}")
-    record, wanted = history.record, plan.record()
+    record, wanted = history.record, plan.record({}, Prices({}))
     for name in ("task", "strategy_source", "prompts"):
         if record[name] != wanted[name]:
             raise Diverged(f"{history.folder / 'run.json'}: {name}: not that of the task and strategy of this run")

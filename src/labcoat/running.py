@@ -1,23 +1,26 @@
-"""One run: search, confirm, test, in a folder that identifies and records it."""
+"""One run in a folder that identifies and records it: begun, forked, gone on with."""
 
 from __future__ import annotations
 
-import math
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from labcoat.bench import Bench
+from labcoat.bench import Bench, home
 from labcoat.bench.outcome import Outcome
-from labcoat.budget import Budget, LimitReached, Limits
-from labcoat.driver import BASELINE, Driver, lost_for
+from labcoat.budget import LimitReached, Limits
+from labcoat.driver import Driver
 from labcoat.errors import CannotRunHere, InputError
-from labcoat.journal import Journal, Observer
+from labcoat.journal import Differs, Journal, Observer, Unrecorded
+from labcoat.journal.lock import Lock
 from labcoat.kept import Kept
 from labcoat.lab import Trial
-from labcoat.packing import pack_code, pack_outcome, unpack_outcome
-from labcoat.plan import Confirm, Plan
-from labcoat.record import RECORD, compare_record, flat, read_record, write_record
+from labcoat.models.prices import Prices, plain
+from labcoat.models.queue import queued
+from labcoat.plan import Plan
+from labcoat.record import RECORD, compare_bench, compare_record, flat, read_record, write_record
+from labcoat.stages import make_driver, stages
 
 
 def execute(
@@ -39,140 +42,128 @@ def execute(
     compare_record(folder, plan.spec(), sandbox)
     if is_finished(folder):
         return folder
+    prices = pinned(plan, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotRunHere(f"{folder}: cannot be made: {error.strerror}; choose another place with --runs") from None
-    with Journal(folder, write=True, observers=observers) as journal:
-        compare_record(folder, plan.spec(), sandbox)
-        bench = make_bench()
-        try:
+    bench = make_bench()
+    try:
+        forked = plan.origin is not None and not (folder / RECORD).exists()
+        if forked:
             bench.prepare()
+            begin_fork(plan, folder, bench, prices)
+        with Journal(folder, write=True, observers=observers) as journal:
+            compare_record(folder, plan.spec(), sandbox)
+            if not forked:
+                bench.prepare()
             # A simulated run costs less than the disk's word that it is written.
             durable = plan.task.manifest.simulation is None
-            write_record(folder, plan.record() | {"bench": bench.facts()}, durable=durable)
+            write_record(folder, plan.record(bench.facts(), prices), durable=durable)
             _record_limits(journal, plan.limits)
+            live = replace(plan, models=queued(plan.models, lambda: home.folder("queues")))
             try:
-                stages(plan, journal, bench, Kept(folder / "best"))
+                stages(make_driver(live, journal, bench, Kept(folder / "best"), prices), plan)
             except LimitReached as reached:
                 journal.note("limit", {"name": reached.name, "limit": reached.limit})
                 raise
-        finally:
-            bench.close()
+    finally:
+        bench.close()
     return folder
 
 
-def stages(plan: Plan, journal: Journal, bench: Bench, kept: Kept, *, verify: bool = False) -> None:
-    """Search, confirm, test: everything of a run that the journal records as an effect."""
-    task = plan.task
-    purposes = ["edit", *plan.strategy.purposes]
-    begun = journal.perform(
-        "begin", "begin", {"task": task.hash},
-        lambda: {
-            "code": pack_code(task.baseline, journal.blobs),
-            "rooms": {purpose: plan.models.of(purpose).room(purpose) for purpose in purposes},
-        },
-    )  # fmt: skip
-    driver = Driver(
-        task=task, strategy=plan.strategy, bench=bench, models=plan.models, journal=journal, kept=kept,
-        budget=Budget(plan.limits), steps=plan.steps, seed=plan.seed, leaders=plan.confirm.best,
-        rooms=begun.get("rooms", {}), verify=verify,
-    )  # fmt: skip
-    reason = driver.search(plan.params)
-    request = {"reason": reason, "best": driver.best.key, "trials": driver.tried}
-    journal.perform("search", "search", request, lambda: None)
-    chosen = confirm(driver, bench, journal, plan.confirm)
-    test(driver, chosen, bench, journal, kept)
-    retest(driver, chosen, bench, journal, plan.retest)
-    journal.perform("end", "end", {}, lambda: None)
+def pinned(plan: Plan, folder: Path) -> Prices:
+    """The prices that the run in ``folder`` began with, or begins with now.
 
-
-def confirm(driver: Driver, bench: Bench, journal: Journal, how: Confirm) -> Trial:
-    """Choose what is tested: the best candidate by its mean over further training seeds.
-
-    The value that made a candidate one of the best is left out of its mean, as it was selected for being good. A
-    candidate that fails on a seed is out; among equals the better one of the search; if no candidate is better than
-    the baseline on the same seeds, the baseline is chosen. Without further seeds the best of the search is chosen.
+    Raises:
+        InputError: money is limited and a price is unknown, or a price is given that the run did not begin with.
     """
-    metric = driver.task.metric
-    candidates = [leader.trial for leader in driver.leaders] or [driver.brief.baseline]
-    seeds = [driver.derive("confirm", number) % 2**31 for number in range(how.seeds)]
-
-    def measured(rank: str, trial: Trial) -> float | None:
-        """Mean over the seeds; None if a measurement is not valid."""
-        values = []
-        for number, seed in enumerate(seeds):
-            outcome = measure(driver, bench, journal, f"confirm/{rank}/{number}", trial, seed)
-            if not outcome.ok:
-                return None
-            values.append(outcome.metrics[metric.name].mean)
-        return math.fsum(values) / len(values)
-
-    chosen = candidates[0]
-    if seeds:
-        chosen, best = driver.brief.baseline, measured("baseline", driver.brief.baseline)
-        for rank, trial in enumerate(candidates):
-            value = measured(str(rank), trial) if trial is not driver.brief.baseline else None
-            if value is not None and (best is None or metric.better(value, best)):
-                chosen, best = trial, value
-    request = {"candidates": [trial.key for trial in candidates], "seeds": seeds, "chosen": chosen.key}
-    journal.perform("confirm", "confirm", request, lambda: None)
-    return chosen
-
-
-def measure(driver: Driver, bench: Bench, journal: Journal, key: str, trial: Trial, seed: int) -> Outcome:
-    """One further validation of a trial's code, with another training seed."""
-
-    def live() -> Any:
-        if trial.key == BASELINE:
-            return pack_outcome(bench.baseline(seed), journal.blobs)
-        with bench.trial(trial.code, seed) as (outcome, _):
-            return pack_outcome(outcome, journal.blobs)
-
-    request = {"trial": trial.key, "code": trial.code.sha, "seed": seed}
-    return unpack_outcome(journal.perform(key, "measure", request, live, lost=lost_for(seed, journal)), journal.blobs)
-
-
-def test(driver: Driver, chosen: Trial, bench: Bench, journal: Journal, kept: Kept) -> None:
-    """Measure the chosen code once on the hidden split, beside the baseline. A recorded score is final."""
-    seed = driver.seed
-    base_request = {"trial": BASELINE, "code": driver.task.baseline.sha, "seed": seed}
-    baseline = journal.perform(
-        "test/baseline", "test", base_request, lambda: pack_outcome(bench.baseline_test(seed), journal.blobs)
-    )
-    trial = journal.finished(chosen.key)
-    assert trial is not None, "the chosen trial is recorded"
-    validated = unpack_outcome(trial["result"], journal.blobs)
-
-    def live() -> Any:
-        if chosen.key == BASELINE:
-            return baseline
-        outcome = bench.test(kept.take(validated), chosen.code, seed)
-        if outcome.artefact != validated.artefact:
-            raise CannotRunHere(
-                f"{kept.path(validated)}: was changed since it was validated; restore the folder and resume"
+    record = read_record(folder)
+    begun = record["prices"] if record else None
+    prices = plan.prices() if begun is None else Prices.from_json(begun)
+    for purpose, name in plan.models.spec.items():
+        model = plain(name)
+        price, given = prices.of(purpose), plan.given.get(model)
+        if given and (price is None or price.rates != given.rates):
+            raise InputError(
+                f"{folder / RECORD}: prices.{purpose}: --price {model}: a run keeps the prices that it began with; "
+                "leave the option out, or begin anew elsewhere with --runs"
             )
-        return pack_outcome(outcome, journal.blobs)
+        if price is None and plan.limits.usd is not None:
+            raise InputError(
+                f"--max-usd: the price of {model} is unknown, so money cannot be limited; "
+                + (
+                    f"give it with --price {model}=IN,OUT (USD per million tokens), or limit --max-tokens instead"
+                    if begun is None
+                    else f"this run began without one ({folder / RECORD}): limit --max-tokens instead"
+                )
+            )
+    return prices
 
-    journal.perform("test", "test", {"trial": chosen.key, "code": chosen.code.sha, "seed": seed}, live)
-    kept.only([validated])
+
+def begin_fork(plan: Plan, folder: Path, bench: Bench, prices: Prices) -> None:
+    """Begin ``folder`` with what it shares with its origin: whole, or there is no run.
+
+    The record is written last: a folder without one is no run and is begun afresh.
+
+    Raises:
+        InputError: what is asked for cannot share that part, with what differs.
+    """
+    origin = plan.origin
+    assert origin is not None
+    with Lock(folder / "lock"):
+        if (folder / RECORD).exists():  # another process was quicker
+            return
+        try:
+            compare_bench(origin.folder / RECORD, origin.record, bench.facts())
+            kept = Kept(folder / "best")
+            shutil.rmtree(kept.folder, ignore_errors=True)  # of a process that was killed here
+            origin.write(folder, plan.rooms())
+            with Journal(folder) as journal:
+                driver = make_driver(replace(plan, limits=Limits()), journal, bench, kept, verify=True)
+                _replay(driver, plan)
+            for leader in driver.leaders:
+                _take_over(leader.trial, leader.outcome, kept, plan, bench)
+            write_record(folder, plan.record(bench.facts(), prices))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
-def retest(driver: Driver, chosen: Trial, bench: Bench, journal: Journal, times: int) -> None:
-    """Train the chosen code again with other seeds, and measure each on the hidden split."""
-    for number in range(times):
-        seed = driver.derive("retest", number) % 2**31
+def _replay(driver: Driver, plan: Plan) -> None:
+    """Drive the strategy through the shared part of a fork, to where it would go live."""
+    assert plan.origin is not None
+    try:
+        driver.search(plan.params)
+    except Unrecorded:
+        pass
+    except Differs as differs:
+        raise InputError(
+            f"{plan.origin.name}: what it shares is not what this strategy asks for with these parameters and steps, "
+            f"from {differs.key} on; fork at a step before that, or begin a run of its own\n{differs.changes}"
+        ) from None
+    left = sorted(driver.shared.keys() - driver.journal.performed)
+    if left:
+        raise InputError(
+            f"{plan.origin.name}: with these parameters and steps this strategy never asks for {left[0]}, which it "
+            "shares; fork at a step before that, or give it more --steps"
+        )
 
-        def live(seed: int = seed) -> Any:
-            if chosen.key == BASELINE:
-                return pack_outcome(bench.baseline_test(seed), journal.blobs)
-            with bench.trial(chosen.code, seed) as (outcome, artefact):
-                if outcome.metrics:
-                    outcome = bench.test(artefact, chosen.code, seed)
-                return pack_outcome(outcome, journal.blobs)
 
-        request = {"trial": chosen.key, "code": chosen.code.sha, "seed": seed}
-        journal.perform(f"test/again/{number}", "test", request, live, lost=lost_for(seed, journal))
+def _take_over(trial: Trial, outcome: Outcome, kept: Kept, plan: Plan, bench: Bench) -> None:
+    """Keep the artefact of a shared trial, as the test may need it; made again where the origin kept a better one."""
+    assert plan.origin is not None
+    theirs = Kept(plan.origin.folder / "best").path(outcome)
+    if theirs is None or theirs.is_dir():
+        kept.store(outcome, theirs)
+        return
+    with bench.trial(trial.code, outcome.seed) as (again, artefact):
+        if again.artefact != outcome.artefact:
+            raise CannotRunHere(
+                f"{plan.origin.name}: the artefact of trial {trial.key} is not kept any more, and training its code "
+                "again gives another one; fork at a step where another trial is the best"
+            )
+        kept.store(outcome, artefact)
 
 
 def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
@@ -184,7 +175,7 @@ def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
             begun = flat((read_record(record.parent) or {"spec": {}})["spec"])
         except InputError:  # a broken neighbour is no reason not to run
             continue
-        fields = [name for name in wanted if begun.get(name) != wanted[name]]
+        fields = [name for name in {**wanted, **begun} if begun.get(name) != wanted.get(name)]
         if fields and set(fields) <= {"strategy.source", "task.hash", "task.version"}:
             found.append((record.parent, fields))
     return found

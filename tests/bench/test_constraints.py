@@ -9,7 +9,7 @@ import pytest
 
 from labcoat.bench.constraints import judge, slack
 from labcoat.bench.outcome import Measure
-from labcoat.task import Constraint, Manifest
+from labcoat.manifest import Constraint, Manifest
 
 
 def constraint(**values: Any) -> Constraint:

@@ -15,7 +15,8 @@ from labcoat.bench import dataset, home, scratch
 from labcoat.bench.command import USERS
 from labcoat.bench.environment import Environment
 from labcoat.errors import CannotRunHere, InputError
-from labcoat.task import Source, Task
+from labcoat.manifest import Source
+from labcoat.task import Task
 from labcoat.tree import sha256
 from tests.bench.test_environment import disk, write_wheel
 from tests.bench.tiny import DATA, MANIFEST, make_task

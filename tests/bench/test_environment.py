@@ -279,12 +279,12 @@ def test_equal_lists_share_an_environment(numpy_environment: Environment) -> Non
     assert environment.prepare([], lambda text: pytest.fail(text)).folder == numpy_environment.folder
 
 
-def test_pip_gets_the_users_index_and_nothing_that_redirects(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PIP_INDEX_URL", "PIP_TARGET", "PIP_USER", "PYTHONPATH", "VIRTUAL_ENV", "https_proxy"):
+def test_pip_gets_the_users_index_and_nothing_that_redirects_and_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PIP_INDEX_URL", "PIP_TARGET", "PIP_USER", "PYTHONPATH", "VIRTUAL_ENV", "https_proxy", "ANY_API_KEY"):
         monkeypatch.setenv(name, "x")
     found = environment.ours()
     assert found["PIP_INDEX_URL"] == found["https_proxy"] == "x"
-    assert not {"PIP_TARGET", "PIP_USER", "PYTHONPATH", "VIRTUAL_ENV"} & set(found)
+    assert not {"PIP_TARGET", "PIP_USER", "PYTHONPATH", "VIRTUAL_ENV", "ANY_API_KEY"} & set(found)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs a copy")

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
-import pydantic
-import pytest
-
-import labcoat
-from labcoat.bench import environment, home, sandbox
+from labcoat.bench import sandbox
 from labcoat.bench.environment import Environment
 from tests.bench.tiny import FIT, candidate, make_task, program
-
-NOBODY = 65534
+from tests.bench.users import run_as_nobody
 
 SCRIPT = """
 import json, os, sys
@@ -72,21 +65,11 @@ POISONS = {
 }
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already, in every test")
 def test_everything_works_for_an_ordinary_user(
     numpy_environment: Environment, bwrap: sandbox.Bubblewrap, open_folder: Path
 ) -> None:
-    paths = [Path(labcoat.__file__).parents[1], Path(pydantic.__file__).parents[1], Path(__file__).parents[2]]
-    if any(home.closed_to_others(path) for path in paths):
-        pytest.skip("another user cannot read this checkout or its packages")
-    theirs = open_folder / "home"
-    theirs.mkdir()
-    os.chown(theirs, NOBODY, NOBODY)
     make_task(open_folder / "task")
-    python = (numpy_environment.folder / "python").resolve() / "bin" / f"python{environment.VERSION}"
-    env = {"PATH": os.environ["PATH"], "HOME": str(theirs), "LABCOAT_HOME": str(theirs / "labcoat")}
-    env |= numpy_environment.variables(environment.outside) | {"PYTHONDONTWRITEBYTECODE": "1"}
-    env |= {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    theirs = open_folder / "home"
     touch = "os.chmod(sys.argv[0], 0o644)\nopen(sys.argv[0], 'a').write('#')\n"
     candidates = {
         "good": candidate().text("main.py"),
@@ -95,21 +78,9 @@ def test_everything_works_for_an_ordinary_user(
         "hidden": program(f"raise SystemExit(str([os.path.exists(p) for p in ('/home', {str(theirs)!r})]))"),
         "touch": program(touch),
     }
-    argv = [str(python), "-c", SCRIPT, str(open_folder / "task"), json.dumps(candidates)]
-    argv += [json.dumps({name: program(f"{lines}\n{FIT}") for name, lines in POISONS.items()})]
-    done = subprocess.run(
-        argv,
-        env=env,
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        cwd=theirs,
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    poisons = {name: program(f"{lines}\n{FIT}") for name, lines in POISONS.items()}
+    args = [str(open_folder / "task"), json.dumps(candidates), json.dumps(poisons)]
+    found = json.loads(run_as_nobody(numpy_environment, open_folder, SCRIPT, *args))
     assert found["probe"] is None
     for level in ("bwrap", "none"):
         assert found[f"{level} good"] == ["ok", "", "ok"]

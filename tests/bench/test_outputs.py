@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from labcoat.bench.outputs import BadOutput, Tampered, checked, collect
 from labcoat.errors import InputError
-from labcoat.task import Output
+from labcoat.manifest import Output
 
 OUTPUT = Output(name="prediction", dtype=["float64", "int64", "bool"], shape=["rows", 2])
 DIMS = {"rows": 3}

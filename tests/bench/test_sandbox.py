@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from labcoat.bench import bubblewrap, command, home, sandbox, unsandboxed
+from labcoat.bench import bubblewrap, command, home, processors, sandbox, unsandboxed
 from labcoat.bench.command import Bind, Command, Limits, variables
 from labcoat.bench.environment import Environment
 from labcoat.bench.process import Finished
@@ -80,6 +80,7 @@ def test_nothing_of_the_host_is_visible(
     assert done.exit == 0, done.stderr
     seen = json.loads(done.stdout)
     allowed = {"PATH", "HOME", "LANG", "PWD", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "LD_LIBRARY_PATH"}
+    allowed |= {"CUDA_VISIBLE_DEVICES"}
     assert set(seen["env"]) <= allowed | set(command.THREADS) | {"OPENBLAS_CORETYPE"}
     assert (
         seen["env"]["HOME"] == "/tmp" and seen["env"]["OMP_NUM_THREADS"] == "1" and seen["env"]["PYTHONHASHSEED"] == "5"
@@ -192,9 +193,9 @@ def test_nothing_outlives_a_killed_controller(bwrap: sandbox.Bubblewrap, numpy_e
     with subprocess.Popen(argv, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}) as controller:
         give_up = time.monotonic() + 60
         # the controller itself, bwrap twice, the command, two daemons
-        while len(alive(marker)) < 6 and time.monotonic() < give_up:
+        while len(found := alive(marker)) < 6 and time.monotonic() < give_up:
             time.sleep(0.05)
-        assert len(alive(marker)) >= 6
+        assert len(found) >= 6
         controller.send_signal(signal.SIGKILL)
     give_up = time.monotonic() + 2
     while alive(marker) and time.monotonic() < give_up:
@@ -287,7 +288,8 @@ def test_probe_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_choose(bwrap: sandbox.Bubblewrap) -> None:
     assert sandbox.choose(None, constants_only=True).level == "bwrap"
-    assert sandbox.facts(sandbox.choose("bwrap", constants_only=False))["enforced"]["network"] == "none"
+    enforced = sandbox.facts(sandbox.choose("bwrap", constants_only=False))["enforced"]
+    assert enforced["network"] == "own namespace, nothing but a loopback in it"
     with pytest.raises(InputError, match="bwrap or none"):
         sandbox.choose("docker", constants_only=False)  # type: ignore[arg-type]
 
@@ -295,7 +297,9 @@ def test_choose(bwrap: sandbox.Bubblewrap) -> None:
 def test_only_what_arithmetic_needs_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    monkeypatch.setattr(processors, "usable", lambda: [0, 1, 2, 3])
     found = variables(cpus=3, seed=2**32 + 1)
     assert (
         found["OPENBLAS_CORETYPE"] == "Haswell" and found["OMP_NUM_THREADS"] == "3" and found["PYTHONHASHSEED"] == "1"
     )
+    assert variables(cpus=64)["OMP_NUM_THREADS"] == "4"  # no more threads than there are processors for them

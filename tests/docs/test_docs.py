@@ -24,6 +24,8 @@ from labcoat.bench.outcome import Status
 from labcoat.bench.simulated import constants
 from labcoat.cli import main
 from labcoat.models.offline import STRUCTURAL
+from labcoat.models.settings import FILE, Endpoint, read_settings
+from tests.models.stub_server import Stub
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -131,9 +133,8 @@ def test_commands_that_are_not_run_are_commands(
     """Names and options of the other commands are known."""
     lines = {line for page in PAGES for block in blocks(page) for line in block.text.splitlines()}
     for line in sorted(line for line in lines if line.startswith("$ labcoat ")):
-        name, *args = command(line)[0]
-        group = [args[0]] if name in ("strategy", "task") else []
-        code, text = perform([name, *group, "--help"], monkeypatch, capsys)
+        args = command(line)[0]
+        code, text = perform([*args[: 2 if args[0] in ("strategy", "task") else 1], "--help"], monkeypatch, capsys)
         assert code == 0, line
         assert all(option in text for option in args if option.startswith("--")), line
 
@@ -152,6 +153,36 @@ def test_commands_of_the_readme_work_in_order_after_the_demo(
         args = shlex.split(line.replace("fml/fairlearn-adult", "sim/ridge"), comments=True)[1:]
         code, text = perform(args, monkeypatch, capsys)
         assert code == 0, f"{line}\n{text}"
+
+
+def test_five_lines_lead_from_an_empty_folder_to_a_run_with_an_endpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = next(block for block in blocks(DOCS / "models.md") if block.kind == "sh")
+    install, *lines = block.text.splitlines()
+    assert len(lines) == 4 and "pip install" in install
+    with Stub() as server:
+        for line in lines:
+            if line.startswith("echo "):
+                subprocess.run(["sh", "-c", line.replace("http://localhost:8000/v1", server.url)], check=True)
+            else:
+                args = shlex.split(line.removeprefix(".venv/bin/labcoat ").replace("MODEL", "stub"))
+                code, text = perform(args, monkeypatch, capsys)
+                assert code == 0, text
+    assert len(server.received) > 5
+
+
+def test_settings_of_endpoints_are_all_documented_and_the_recipes_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = DOCS / "models.md"
+    section = prose(page).partition("## labcoat.toml")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(Endpoint.model_fields)
+    (recipes,) = (block.text for block in blocks(page) if block.kind == "toml")
+    (tmp_path / "labcoat.toml").write_text(recipes)
+    monkeypatch.chdir(tmp_path)
+    assert set(read_settings().endpoint) == {"openrouter", "vllm", "ollama", "litellm", "llama", "openai"}
 
 
 @by_name
@@ -211,7 +242,7 @@ def find(dotted: str) -> object:
 
 @by_name
 def test_modules_and_symbols_exist(page: Path) -> None:
-    for dotted in re.findall(r"`(labcoat(?:\.\w+)+)`", prose(page)):
+    for dotted in set(re.findall(r"`(labcoat(?:\.\w+)+)`", prose(page))) - {FILE}:
         find(dotted)
 
 
@@ -301,6 +332,16 @@ def test_strategies_json_is_as_documented(monkeypatch: pytest.MonkeyPatch, capsy
         assert explained["parameters"] == strategy["parameters"]
 
 
+def test_doctor_model_json_is_as_documented(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = read(["doctor", "--model", "offline:mutate"], monkeypatch, capsys)
+    check(found, "Examination")
+    assert found["works"] and [finding["what"] for finding in found["findings"]][:2] == ["answer", "schema"]
+    for finding in found["findings"]:
+        check(finding, "Finding")
+
+
 def test_examples_in_json_are_real(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -333,7 +374,16 @@ def test_show_json_is_as_documented(
     run = read(["show", "runs"], monkeypatch, capsys)
     check(run, "Run")
     check(run["metric"], "Metric")
-    check(run["spent"], "Spent")
+    check(run["spent"], "Spent", "Account")
+    for spent in run["spent"]["by_purpose"].values():
+        check(spent, "Spent")
+    for purse in run["spent"]["by_step"]:
+        check(purse, "Spent", "Purse")
+    for price in run["prices"].values():
+        check(price, "Price")
+        for rate in price["rates"]:
+            check(rate, "Rate")
+    assert run["fork"] is None
     for step in [run["baseline"], *run["trials"], run["best"]]:
         check(step, "Step", "Measurement")
     assert (run["test"] is None) == ("--max-calls" in options)
@@ -374,6 +424,24 @@ def test_sim_json_is_as_documented(
             estimates += [crossover["dense"], crossover["sparse"]]
     for estimate in estimates:
         check(estimate, "Estimate")
+
+
+def test_show_json_of_a_fork_is_as_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    perform(["run", "sim/ridge", "--steps", "3"], monkeypatch, capsys)
+    args = ["run", "sim/ridge", "--steps", "4", "--runs", "forks", "--fork", "runs:2"]
+    assert perform(args, monkeypatch, capsys)[0] == 0
+    run = read(["show", "forks"], monkeypatch, capsys)
+    check(run, "Run")
+    check(run["fork"], "Fork")
+    check(run["fork"]["spent"], "Spent")
+    (record,) = tmp_path.glob("forks/**/run.json")
+    words = set(re.findall(r"`([\w.]+)`", prose(DOCS / "how-a-run-works.md")))
+    said = json.loads(record.read_text())
+    kinds = {json.loads(line)["kind"] for line in record.with_name("events.jsonl").read_text().splitlines()}
+    assert {*said, *said["fork"], *said["spec"]["fork"], *said["prices"]["*"], *kinds} - words == set()
 
 
 def test_fields_of_the_record_are_documented(

@@ -17,7 +17,7 @@ def test_tests_that_are_named_exist() -> None:
 
 
 def test_every_claim_names_a_test() -> None:
-    for heading in ("What is defended", "Where it runs"):
+    for heading in ("What is defended", "A project of your own", "Where it runs"):
         _, _, section = PAGE.partition(f"## {heading}\n")
         rows = re.findall(r"^\| (?!claim|situation|---).*$", section.partition("\n## ")[0], re.MULTILINE)
         assert len(rows) > 3 and [row for row in rows if "`tests/" not in row] == []

@@ -103,3 +103,8 @@ def test_a_model_for_each_purpose() -> None:
 def test_unknown_models_are_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"unknown model 'offline:think'; known:\n  offline:mutate"):
         load("offline:think")
+
+
+def test_the_fields_of_a_reply_are_those_of_the_object_asked_for_or_none() -> None:
+    assert Reply("", parsed={"done": True}).fields == {"done": True}
+    assert Reply("no object", finish="schema_never_met").fields == {}

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from labcoat.bench.outputs import BadOutput, Tampered, kind, open_folder
-from labcoat.task import DATA_FILES
+from labcoat.manifest.phase import DATA_FILES
 from labcoat.tree import sha256
 
 MOST_FILES = 10_000

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from labcoat.bench import home, seccomp
+from labcoat.bench import gpus, home, seccomp
 from labcoat.bench.command import (
+    FREE,
+    PINNED,
     PRLIMIT,
     Bind,
     Command,
@@ -23,6 +25,7 @@ from labcoat.bench.command import (
     limited,
     variables,
 )
+from labcoat.bench.gpus import Gpu
 from labcoat.bench.process import Child, Finished
 from labcoat.bench.remedies import MISSING_BWRAP, MISSING_PRLIMIT, remedy
 from labcoat.bench.streams import HeadTail, Sink
@@ -59,15 +62,16 @@ class Bubblewrap(Sandbox):
 
     def enforced(self) -> dict[str, str]:
         """What holds a command back."""
+        filtered = seccomp.program(os.uname().machine, counted=True)
         return {
-            "files": "allow-list",
-            "network": "none",
-            **counted(),
-            "calls": "seccomp filter"
-            if seccomp.program(os.uname().machine, counted=True)
-            else "no filter for this machine",
+            "files": "allow-list of mounts",
+            "network": "own namespace, nothing but a loopback in it",
+            **counted(nproc=True),
+            "threads": PINNED if filtered else FREE,
+            "calls": "seccomp filter" if filtered else "no filter for this machine",
             "tree": "own pid namespace, ended with all descendants, also when labcoat dies",
             "user": "unprivileged, dropped from root" if home.is_root() else "the user's own, in a user namespace",
+            "gpu": "only devices that a task asks for and has leased are shown",
         }
 
     def start(self, command: Command, *, stdout: Sink, stderr: Sink, stdin: bool = False) -> Child:
@@ -99,10 +103,13 @@ class Bubblewrap(Sandbox):
         argv = [shutil.which("bwrap") or "bwrap"]
         argv += [part for fd in status for part in ("--json-status-fd", str(fd))]
         argv += [] if filtered is None else ["--seccomp", str(filtered)]
-        argv += arguments(self._binds([*command.program, *command.binds]), command.cwd, command.env, command.limits)
+        lease, leased = gpus.lease(command.limits.gpus, command.limits.gpu_memory_mb)
+        argv += arguments(self._binds([*command.program, *command.binds]), command, leased)
         argv += [*limited(command.limits, nproc=True), *command.argv]
         try:
-            return child_of(command, argv, env={}, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed)
+            return child_of(
+                command, argv, env={}, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=handed, lease=lease
+            )
         finally:
             if filtered is not None:
                 os.close(filtered)
@@ -131,12 +138,13 @@ def system() -> list[Bind]:
     return [Bind(Path(path), path) for path in [*SYSTEM, *LOADER] if os.path.exists(path)]
 
 
-def arguments(binds: Iterable[Bind], cwd: str, env: Mapping[str, str], limits: Limits) -> list[str]:
-    """Arguments of bwrap up to the command."""
-    half = limits.memory_mb << 19  # what lies in a tmpfs is memory too, but no process owns it
+def arguments(binds: Iterable[Bind], command: Command, leased: Sequence[Gpu]) -> list[str]:
+    """Arguments of bwrap up to the command, which sees ``binds`` and the ``leased`` GPUs."""
+    half = command.limits.memory_mb << 19  # what lies in a tmpfs is memory too, but no process owns it
+    shared = 2 * half if leased else half  # loaders of a program on a GPU hand their batches over there
     argv = ["--unshare-user", "--unshare-all", "--uid", str(INSIDE_USER), "--gid", str(INSIDE_USER), "--disable-userns"]
     argv += ["--die-with-parent", "--new-session", "--hostname", "labcoat", "--clearenv"]
-    for name, value in env.items():
+    for name, value in {**command.env, **gpus.variables(leased)}.items():
         argv += ["--setenv", name, value]
     for link in ("bin", "lib", "lib32", "lib64"):
         if os.path.islink(f"/{link}"):
@@ -145,11 +153,12 @@ def arguments(binds: Iterable[Bind], cwd: str, env: Mapping[str, str], limits: L
             argv += ["--ro-bind", f"/{link}", f"/{link}"]
     # The sandbox's init has the worker's own user: what it could do to it through /proc is hidden.
     argv += ["--proc", "/proc", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1", "--dev", "/dev"]
-    argv += ["--size", str(half), "--tmpfs", "/tmp", "--size", str(half), "--tmpfs", "/dev/shm"]
+    argv += gpus.arguments(leased)
+    argv += ["--size", str(half), "--tmpfs", "/tmp", "--size", str(shared), "--tmpfs", "/dev/shm"]
     for bind in binds:
         argv += ["--bind" if bind.writable else "--ro-bind", str(bind.host), bind.inside]
     # The root itself and /dev are tmpfs without a size: closed, or they would be a way to fill the memory.
-    return [*argv, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd, "--"]
+    return [*argv, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", command.cwd, "--"]
 
 
 def sysctls() -> dict[str, str]:

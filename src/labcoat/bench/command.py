@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from labcoat.bench import home
+from labcoat.bench import home, processors
 from labcoat.bench.cgroup import Group, Hierarchy, find, sweep
+from labcoat.bench.leases import Lease
 from labcoat.bench.process import Child, Finished
-from labcoat.bench.streams import HeadTail, Sink
+from labcoat.bench.streams import HEAD, TAIL, HeadTail, Sink
 
 Level = Literal["bwrap", "none"]
 Role = Literal["worker", "scorer"]
@@ -25,6 +27,8 @@ Role = Literal["worker", "scorer"]
 USERS: dict[Role, int] = {"worker": 64201, "scorer": 64202}  # below 65536: exists in every user namespace
 PRLIMIT = "/usr/bin/prlimit"
 OURS = 4  # processes of the sandbox itself, not the candidate's
+PINNED = "affinity to leased processors, which a program cannot leave"
+FREE = "affinity to leased processors, which a program can leave"
 THREADS = [
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -52,10 +56,15 @@ class Limits:
     processes: int = 128
     disk_mb: int = 1024
     cpus: int = 1
+    gpus: int = 0
+    gpu_memory_mb: int | None = None
 
 
 def variables(cpus: int, seed: int = 0) -> dict[str, str]:
-    """The environment of every sandboxed command; nothing is inherited but what correct arithmetic needs."""
+    """The environment of every sandboxed command; nothing is inherited but what correct arithmetic needs.
+
+    Libraries start at most as many threads as there are processors to run them.
+    """
     fixed = {
         "PATH": "/usr/bin:/bin",
         "HOME": "/tmp",
@@ -64,7 +73,7 @@ def variables(cpus: int, seed: int = 0) -> dict[str, str]:
         "PYTHONHASHSEED": str(seed % 2**32),
     }
     kernel = {"OPENBLAS_CORETYPE": os.environ["OPENBLAS_CORETYPE"]} if "OPENBLAS_CORETYPE" in os.environ else {}
-    return fixed | dict.fromkeys(THREADS, str(cpus)) | kernel
+    return fixed | dict.fromkeys(THREADS, str(min(cpus, len(processors.usable())))) | kernel
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,7 @@ class Sandbox(ABC):
 
     @abstractmethod
     def enforced(self) -> dict[str, str]:
-        """What holds a command back, for ``run.json``."""
+        """What holds a command back, by protection: the words of ``run.json`` and of ``labcoat doctor``."""
 
     @abstractmethod
     def start(self, command: Command, *, stdout: Sink, stderr: Sink, stdin: bool = False) -> Child:
@@ -135,36 +144,49 @@ def available() -> Hierarchy | None:
     return hierarchy
 
 
-def counted() -> dict[str, str]:
-    """How memory, processes and disk are held back here, for ``run.json``."""
+def counted(nproc: bool) -> dict[str, str]:
+    """How amounts are held back here; ``nproc`` as for :func:`limited`."""
     hierarchy = available()
-    kernel = f"cgroup v{hierarchy.version}, " if hierarchy else ""
+    kernel = [f"cgroup v{hierarchy.version}"] if hierarchy else []
     return {
-        "memory": f"{kernel}watcher 10 Hz",
-        "processes": f"{kernel}RLIMIT_NPROC",
+        "memory": ", ".join([*kernel, "watcher 10 Hz"]),
+        "processes": ", ".join([*kernel, *(["RLIMIT_NPROC"] if nproc else [])]) or "none",
         "disk": "RLIMIT_FSIZE per file, watcher 10 Hz for the sum",
+        "time": "wall clock, kept by labcoat",
+        "logs": f"the first {HEAD >> 10} and the last {TAIL >> 10} KiB of each stream are kept",
     }
 
 
 def child_of(
     command: Command, argv: Sequence[str], *, env: Mapping[str, str], stdin: bool, stdout: Sink, stderr: Sink,
-    cwd: str | Path = "/", pass_fds: Sequence[int] = (),
+    cwd: str | Path = "/", pass_fds: Sequence[int] = (), lease: Lease,
 ) -> Child:  # fmt: skip
-    """Start ``argv`` within the limits of ``command``, as the user of its role."""
-    return Child(
-        argv,
-        env=env,
-        cwd=cwd,
-        memory_mb=command.limits.memory_mb,
-        group=group_for(command.limits),
-        watched=[bind.host for bind in command.binds if bind.writable],
-        disk_mb=command.limits.disk_mb,
-        user=user_of(command.role),
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        pass_fds=pass_fds,
-    )
+    """Start ``argv`` within the limits of ``command``, as the user of its role; ``lease`` is given back at its end."""
+    with ExitStack() as held:
+        held.enter_context(lease)
+        pinned = processors.shared()
+        if command.role == "worker":
+            alone, pinned = processors.lease(command.limits.cpus)
+            held.enter_context(alone)
+        if (group := group_for(command.limits)) is not None:
+            held.callback(group.close)
+        child = Child(
+            argv,
+            env=env,
+            cwd=cwd,
+            memory_mb=command.limits.memory_mb,
+            group=group,
+            watched=[bind.host for bind in command.binds if bind.writable],
+            disk_mb=command.limits.disk_mb,
+            user=user_of(command.role),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=pass_fds,
+            pinned=pinned,
+        )
+        child.held.enter_context(held.pop_all())
+    return child
 
 
 def user_of(role: Role) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from labcoat.bench.outcome import Measure
-from labcoat.task import Constraint, Manifest
+from labcoat.manifest import Constraint, Manifest
 
 Metrics = Mapping[str, Measure]
 

@@ -23,7 +23,8 @@ from labcoat.bench import environment as environments
 from labcoat.bench.environment import Environment
 from labcoat.bench.home import Report
 from labcoat.errors import CannotRunHere, InputError
-from labcoat.task import Source, Task
+from labcoat.manifest import Source
+from labcoat.task import Task
 from labcoat.tree import sha256
 
 Split = Literal["val", "test"]

@@ -31,6 +31,7 @@ INSTALL_TIMEOUT = 3600.0
 OURS = ("PYTHON", "VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "__PYVENV")
 PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w.,\s-]+\])?\s*==\s*[A-Za-z0-9][\w.!+-]*(\s*;.+)?", re.ASCII)
 NO_NETWORK = ("Retrying (", "Max retries exceeded", "Could not fetch URL", "HTTP error", "timed out", "ConnectionError")
+NO_ENSUREPIP = f"`python -m venv` needs ensurepip, which this Python lacks: `sudo apt-get install python{VERSION}-venv`"
 NO_SPACE = ("No space left on device", "Disk quota exceeded")
 
 
@@ -49,13 +50,9 @@ class Environment:
 
     @cached_property
     def binds(self) -> list[Bind]:
-        """What a command must see to use it. Packages of the base interpreter are hidden: they may bundle data."""
-        base, empty = (self.folder / "python").resolve(), home.make(home.folder("etc") / "empty")
-        parts = [Bind(base / name, f"/python/{name}") for name in ("bin", "lib", "lib64") if (base / name).is_dir()]
-        hidden = [*base.glob("lib*/python*/site-packages"), *base.glob("lib*/python*/dist-packages")]
-        masks = [Bind(empty, f"/python/{path.relative_to(base)}") for path in hidden]
+        """What a command must see to use it."""
         venv = [Bind(self.folder / "env", "/env"), Bind(self.folder / "inside.cfg", "/env/pyvenv.cfg")]
-        return [*parts, *masks, *venv]
+        return [*base_binds((self.folder / "python").resolve()), *venv]
 
     def interpreter(self, path: Callable[[Bind], str]) -> str:
         """The interpreter where ``path`` (of a sandbox) places the environment."""
@@ -63,14 +60,25 @@ class Environment:
 
     def variables(self, path: Callable[[Bind], str]) -> dict[str, str]:
         """Variables without which the interpreter does not start."""
-        return {"LD_LIBRARY_PATH": path(self.shared_objects)} if self.shared_objects else {}
+        return {"LD_LIBRARY_PATH": path(self._shared_objects)} if self._shared_objects else {}
 
     @cached_property
-    def shared_objects(self) -> Bind | None:
-        """Where the interpreter's own shared library lies, if it has one outside the system's places."""
-        base = (self.folder / "python").resolve()
-        shared = base != Path("/usr") and any((base / "lib").glob("libpython*.so*"))
-        return Bind(base / "lib", "/python/lib") if shared else None
+    def _shared_objects(self) -> Bind | None:
+        return shared_objects((self.folder / "python").resolve())
+
+
+def base_binds(base: Path) -> list[Bind]:
+    """What a command must see of the interpreter at ``base``. Its packages are hidden: they may bundle data."""
+    empty = home.make(home.folder("etc") / "empty")
+    parts = [Bind(base / name, f"/python/{name}") for name in ("bin", "lib", "lib64") if (base / name).is_dir()]
+    hidden = [*base.glob("lib*/python*/site-packages"), *base.glob("lib*/python*/dist-packages")]
+    return [*parts, *(Bind(empty, f"/python/{path.relative_to(base)}") for path in hidden)]
+
+
+def shared_objects(base: Path) -> Bind | None:
+    """Where the shared library of the interpreter at ``base`` lies, if it has one outside the system's places."""
+    shared = base != Path("/usr") and any((base / "lib").glob("libpython*.so*"))
+    return Bind(base / "lib", "/python/lib") if shared else None
 
 
 def outside(bind: Bind) -> str:
@@ -130,8 +138,11 @@ def no_space(said: str, free: int) -> bool:
 
 
 def ours() -> dict[str, str]:
-    """Our own environment for pip: the user's index and proxies pass, what points at another Python does not."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    """Our own environment for pip: the user's index and proxies pass, what points at another Python does not.
+
+    Keys of models do not pass either: a package that is installed may run a program of its own.
+    """
+    kept = {name: value for name, value in os.environ.items() if not (name.startswith(OURS) or name.endswith("_KEY"))}
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_ROOT_USER_ACTION": "ignore"}
 
 
@@ -151,10 +162,7 @@ def _build(folder: Path, requires: list[str], field: str, report: Report, lock: 
     ensurepip = [environment.interpreter(outside), "-m", "ensurepip", "--upgrade", "--default-pip"]
     made = process.run(ensurepip, env=env, timeout=INSTALL_TIMEOUT, pass_fds=[lock])
     if "No module named ensurepip" in made.stderr:
-        raise CannotRunHere(
-            f"{base}: `python -m venv` needs ensurepip, which this Python lacks: "
-            f"`sudo apt-get install python{VERSION}-venv`"
-        )
+        raise CannotRunHere(f"{base}: {NO_ENSUREPIP}")
     if made.exit != 0:
         raise failed("python -m ensurepip", made)
     if requires:

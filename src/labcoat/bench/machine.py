@@ -7,15 +7,18 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from labcoat.bench import gpus
+
 
 def facts() -> dict[str, Any]:
-    """Processor, cores, memory, kernel, Python."""
+    """Processor, cores, memory, kernel, Python, and GPUs where there are any."""
     return {
         "cpu": _field("/proc/cpuinfo", "model name") or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_mb": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
         "kernel": platform.release(),
         "python": platform.python_version(),
+        **gpus.models(gpus.here()),
     }
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from labcoat.bench import home, machine, sandbox, scratch
+from labcoat.bench import gpus, home, machine, processors, sandbox, scratch
 from labcoat.bench.environment import Environment
 from labcoat.bench.home import Report
 from labcoat.bench.outcome import Measure, Outcome, error_text
+from labcoat.bench.own_environment import OwnEnvironment
 from labcoat.bench.sandbox import Sandbox
 from labcoat.bench.scratch import Scratch
 from labcoat.errors import CannotRunHere
@@ -28,7 +29,7 @@ Metrics = dict[str, Measure]
 class MeasuredBench(ABC):
     """Measures candidates of one task. Use it from the main thread, in a ``with`` block or with :meth:`close`."""
 
-    environment: Environment
+    environment: Environment | OwnEnvironment
 
     def __init__(self, task: Task, sandbox: Sandbox, report: Report) -> None:
         """Nothing is built or started before :meth:`prepare`."""
@@ -37,7 +38,14 @@ class MeasuredBench(ABC):
         self._baselines: dict[int, Outcome] = {}
 
     def prepare(self) -> None:
-        """Build or find what a trial needs."""
+        """Build or find what a trial needs.
+
+        Raises:
+            CannotRunHere: it cannot be made, or this machine has fewer GPUs than a phase needs.
+        """
+        self._notes = asked(self.task)
+        for note in self._notes:
+            self._report(note)
         self._prepare()
         self._scratch = Scratch()
         self._open.callback(self._scratch.close)
@@ -97,6 +105,7 @@ class MeasuredBench(ABC):
             "sandbox": sandbox.facts(self.sandbox),
             "environment": {"lock": self.environment.lock, "lock_hash": self.environment.lock_hash},
             "machine": machine.facts(),
+            "notes": self._notes,
         }
 
     def close(self) -> None:
@@ -142,6 +151,22 @@ class MeasuredBench(ABC):
     def _baseline_folder(self, seed: int) -> Path:
         on = [self.task.hash, *self._measured_on(), json.dumps(machine.facts()), self.sandbox.level, str(seed)]
         return home.folder("baselines") / sha256("\n".join(on).encode())[:16]
+
+
+def asked(task: Task) -> list[str]:
+    """What this machine lacks of what the task asks for and can do without.
+
+    Raises:
+        CannotRunHere: it lacks GPUs.
+    """
+    notes, here = [], len(processors.usable())
+    for phase in task.manifest.phase:
+        resources = phase.resources
+        if resources.gpus:
+            gpus.check(gpus.here(), resources.gpus, resources.gpu_memory_mb, f"{task.id}: phase {phase.name}")
+        if resources.cpus > here:
+            notes.append(f"{phase.name} asks for {resources.cpus} processors, here are {here}: it runs on those")
+    return notes
 
 
 def store(folder: Path, outcome: Outcome, kept: Path | None) -> None:

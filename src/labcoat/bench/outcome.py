@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from labcoat.task import Manifest
+    from labcoat.manifest import Manifest
 
 Status = Literal[
     "ok", "edit_failed", "crash", "timeout", "out_of_memory", "bad_output", "violation", "tampered"

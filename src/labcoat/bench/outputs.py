@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from labcoat.errors import InputError
-from labcoat.task import Output
+from labcoat.manifest import Output
 
 LONGEST_HEADER = 256  # bytes; numpy writes 128
 

@@ -15,7 +15,8 @@ from labcoat.bench.environment import Environment
 from labcoat.bench.outcome import Execution, Status
 from labcoat.bench.outputs import BadOutput, Tampered
 from labcoat.bench.process import Finished
-from labcoat.task import Phase, Task
+from labcoat.manifest.phase import Phase
+from labcoat.task import Task
 from labcoat.tree import Code, sha256
 
 
@@ -152,7 +153,7 @@ class Phases:
             binds=binds,
             program=self.environment.binds,
             env=command.variables(resources.cpus, self.seed) | self.environment.variables(at),
-            limits=Limits(phase.timeout, resources.memory_mb, resources.processes, resources.disk_mb, resources.cpus),
+            limits=Limits(phase.timeout, **resources.model_dump()),
             cwd="/ws",
         )
         done = self.sandbox.run(request)

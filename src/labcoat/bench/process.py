@@ -15,12 +15,14 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Literal, Self
 
+from labcoat.bench import processors
 from labcoat.bench.cgroup import Group
 from labcoat.bench.streams import Echo, HeadTail, Sink
 from labcoat.errors import CannotRunHere
@@ -136,17 +138,19 @@ class Child:
         stdout: Sink,
         stderr: Sink,
         pass_fds: Sequence[int] = (),
+        pinned: Collection[int] = (),
     ) -> None:
         """Start ``argv`` in a session of its own, as ``user`` (and the group of that number) if one is given.
 
-        The tree is put into ``group``, which is removed at the end. Folders that are ``watched`` may grow to
-        ``disk_mb`` together.
+        The tree is put into ``group`` and onto the processors ``pinned``, if any. Folders that are ``watched`` may grow
+        to ``disk_mb`` together. What is pushed on ``held`` later is given back when nothing is alive.
         """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("processes of a bench start from the main thread only")
         # Orphans of the tree come to us and not to init: so they are found, counted and ended.
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._not_ours = children(os.getpid())
+        self.held = ExitStack()
         self._group, self._watched, self._disk = group, watched, disk_mb << 20
         self._memory = None if memory_mb is None else memory_mb << 20
         self.ended: Ended | None = None
@@ -155,24 +159,23 @@ class Child:
         self.seconds = 0.0
         self._next_watch = self.started + WATCH / 10
         try:
-            self.process = subprocess.Popen(
-                list(argv),
-                env=dict(env),
-                cwd=cwd,
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-                pass_fds=pass_fds,
-                umask=0o022,
-                user=user,
-                group=user,
-                extra_groups=None if user is None else [],
-            )
+            with processors.only(pinned) if pinned else contextlib.nullcontext():
+                self.process = subprocess.Popen(
+                    list(argv),
+                    env=dict(env),
+                    cwd=cwd,
+                    stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    start_new_session=True,
+                    pass_fds=pass_fds,
+                    umask=0o022,
+                    user=user,
+                    group=user,
+                    extra_groups=None if user is None else [],
+                )
         except OSError as error:
-            if group is not None:
-                group.close()
             raise CannotRunHere(f"cannot start {argv[0]}: {error}") from error
         if group is not None:
             self._join(group)
@@ -236,8 +239,7 @@ class Child:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._streams.close()
-        if self._group is not None:
-            self._group.close()
+        self.held.close()
 
     def __enter__(self) -> Self:
         return self

@@ -7,6 +7,10 @@ from collections.abc import Mapping
 MISSING_BWRAP = "bubblewrap is not installed: `sudo apt-get install bubblewrap` (or `sudo dnf install bubblewrap`)"
 MISSING_PRLIMIT = "/usr/bin/prlimit is not installed: `sudo apt-get install util-linux`"
 
+NO_DRIVER = "CUDA does not start: `sudo nvidia-modprobe -u -c=0`, then look at `nvidia-smi`"
+NO_FILTER = "there is a filter of system calls for x86_64 and aarch64 only"
+STRANGE = "it should hold here: please report what `labcoat doctor --json` prints"
+
 APPARMOR = (
     "Ubuntu's AppArmor keeps bubblewrap from making user namespaces: "
     "`printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile bwrap /usr/bin/bwrap flags=(unconfined) "
@@ -17,6 +21,27 @@ NO_CLONE = "unprivileged user namespaces are off: `sudo sysctl -w kernel.unprivi
 CONTAINER_PROC = "this container hides parts of /proc: start it with `docker run --security-opt systempaths=unconfined --security-opt seccomp=unconfined --security-opt apparmor=unconfined`"  # noqa: E501
 CONTAINER = "this container or machine refuses new namespaces: start it with `docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined`"  # noqa: E501
 TOO_OLD = "this bubblewrap is older than 0.8.0: `sudo apt-get install -t stable bubblewrap` or install 0.8.0 or later"
+
+
+def no_groups(version: int, root: bool, systemd: bool) -> str:
+    """What gives us control groups, so that the kernel counts memory and not only a watcher.
+
+    Args:
+        version: of the control groups of this machine.
+        root: whether we are root, and still may make none: then we are in a container.
+        systemd: whether systemd runs programs for this user.
+    """
+    if root:
+        return (
+            "this container may make no control groups: "
+            "start it with `docker run --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:rw`"
+        )
+    if version == 2 and systemd:
+        return (
+            "this session may make no control groups: start it as "
+            "`systemd-run --user --scope -p Delegate=yes labcoat run ...`"
+        )
+    return "this user may make no control groups, root may and drops its rights for workers: `sudo labcoat run ...`"
 
 
 def remedy(stderr: str, sysctls: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from labcoat.bench.command import Level, Sandbox
 from labcoat.bench.unsandboxed import Unsandboxed
 from labcoat.errors import CannotRunHere, InputError
 
-__all__ = ["Bubblewrap", "Level", "Sandbox", "Unsandboxed", "choose", "facts", "probe"]
+__all__ = ["Bubblewrap", "Level", "Sandbox", "Unsandboxed", "choose", "facts", "probe", "required"]
 
 
 def choose(name: Level | None, constants_only: bool) -> Sandbox:
@@ -34,6 +34,18 @@ def choose(name: Level | None, constants_only: bool) -> Sandbox:
     if name is None and constants_only:
         return Unsandboxed()
     raise CannotRunHere(f"no sandbox for code that a model writes: {reason}")
+
+
+def required(name: Level | None) -> Sandbox:
+    """The sandbox for a project of the user's own: bubblewrap, as nothing else keeps its real folder out of reach.
+
+    Raises:
+        InputError: the user asked for none.
+        CannotRunHere: bubblewrap does not work here, with the remedy.
+    """
+    if name == "none":
+        raise InputError("--sandbox none: a self-reported task needs bwrap, which alone keeps your project's own files")
+    return choose("bwrap", constants_only=False)
 
 
 def probe() -> str | None:

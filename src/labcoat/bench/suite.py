@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from labcoat.errors import InputError
-from labcoat.task import Phase, Task
+from labcoat.manifest.phase import Phase
+from labcoat.task import Task
 from labcoat.tree import Code
 
 SUITE = Path(__file__).parent / "adversaries"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from labcoat.bench import home, scratch
-from labcoat.bench.command import Bind, Command, Level, Sandbox, child_of, completed, counted, limited, user_of
+from labcoat.bench import gpus, home, scratch
+from labcoat.bench.command import FREE, Bind, Command, Level, Sandbox, child_of, completed, counted, limited, user_of
 from labcoat.bench.process import Child, Finished
 from labcoat.bench.streams import HeadTail, Sink
 from labcoat.errors import CannotRunHere
@@ -35,9 +35,12 @@ class Unsandboxed(Sandbox):
         return {
             "files": "none: read-only folders are checked afterwards",
             "network": "open",
-            **counted(),
+            **counted(nproc=False),
+            "threads": FREE,
+            "calls": "none",
             "tree": "own session, ended with all descendants, but not when labcoat is killed",
             "user": "unprivileged, dropped from root" if home.is_root() else "the user's own",
+            "gpu": "CUDA_VISIBLE_DEVICES names those that a task has leased; a program can use others",
         }
 
     def start(self, command: Command, *, stdout: Sink, stderr: Sink, stdin: bool = False) -> Child:
@@ -52,7 +55,9 @@ class Unsandboxed(Sandbox):
                 raise CannotRunHere(f"{folder}: changed by an earlier command; start again, and it is built anew")
         argv = [*limited(command.limits, nproc=False), *command.argv]
         cwd = next((bind.host for bind in command.binds if bind.inside == command.cwd), Path(command.cwd))
-        return child_of(command, argv, env=command.env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
+        lease, leased = gpus.lease(command.limits.gpus, command.limits.gpu_memory_mb)
+        env = {**command.env, **gpus.variables(leased)}
+        return child_of(command, argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, lease=lease)
 
     def run(self, command: Command) -> Finished:
         """Run ``command``, check that what it may only read is unchanged, and show the fixed paths in its streams.

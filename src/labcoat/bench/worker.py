@@ -32,6 +32,8 @@ Score = Callable[[Problem, Mapping[str, bytes]], Scores]
 class SandboxedBench(MeasuredBench):
     """The bench of a task that labcoat scores: candidates leave arrays, and the scorer measures them."""
 
+    environment: Environment
+
     def __init__(self, task: Task, sandbox: Sandbox, report: Report, scale: str = "cpu") -> None:
         """Nothing is built or started before :meth:`prepare`."""
         super().__init__(task, sandbox, report)

@@ -46,7 +46,7 @@ def demo(
                 data["sandbox"],
             ]
         )
-    say(f"{metric.name} ({metric.direction} is better), {task}")
+    say(f"{histories[0].manifest.headline}, {task}")
     print()
     print_table(["strategy", "trials", "valid", "val base", "val best", "test base", "test", "sandbox"], rows)
     print()

@@ -27,6 +27,7 @@ def tasks(json: JsonFlag = False) -> None:
                     "version": task.manifest.version,
                     "metric": {"name": task.metric.name, "direction": task.metric.direction},
                     "simulated": task.manifest.simulation is not None,
+                    "integrity": task.manifest.integrity,
                     "hash": task.hash,
                 }
                 for task in found
@@ -41,7 +42,7 @@ def strategies(
     json: JsonFlag = False,
     parameters: Annotated[bool, typer.Option("--parameters", help="Also list the parameters.")] = False,
 ) -> None:
-    """List the strategies: those in the package, and those of installed plug-ins."""
+    """List the strategies, installed ones too."""
     from labcoat import strategies as package
 
     found = []

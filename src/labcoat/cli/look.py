@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, number, print_json, print_line, print_table, print_tree, printable, say, short
+from labcoat.cli.output import (
+    JsonFlag,
+    money,
+    number,
+    print_json,
+    print_line,
+    print_table,
+    print_tree,
+    printable,
+    say,
+    short,
+)
 
 if TYPE_CHECKING:
     from labcoat.bench.outcome import Outcome
+    from labcoat.budget import Spent
     from labcoat.history import History, Step
-    from labcoat.task import Manifest
+    from labcoat.manifest import Manifest
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or one with a single run below it.")]
 STEP_HELP = "Number of a step, `best` or `baseline` (0)."
@@ -28,14 +40,16 @@ def show(run: Run, json: JsonFlag = False) -> None:
     if json:
         print_json(history.to_json())
         return
-    spec, metric = history.spec, history.metric
+    spec = history.spec
     models = ", ".join(f"{name}" if purpose == "*" else f"{purpose}={name}" for purpose, name in spec["models"].items())
     say(f"{history.manifest.id}, {spec['strategy']['name']}, {models}, seed {spec['seed']}: {history.status}")
     if history.steps:
-        say(f"{metric.name} ({metric.direction} is better)")
+        say(history.manifest.headline)
         print()
         _print_steps(history)
         print()
+        if history.ledger.total.tokens:
+            _print_spent(history)
     summary(history)
 
 
@@ -66,6 +80,30 @@ def _print_steps(history: History) -> None:
     print_tree(labels, {step.number: step.parent for step in history.steps})
 
 
+def _print_spent(history: History) -> None:
+    """What calls took, by purpose and by step."""
+    ledger = history.ledger
+    models = history.spec["models"]
+    parts = ["calls", "input_uncached", "cache_read", "cache_write", "output", "of_which_reasoning"]
+    rows = [
+        [purpose, *(f"{getattr(spent, part):,}" for part in parts), money(spent.usd), f"{spent.seconds:.2f}"]
+        for purpose, spent in ledger.by_purpose.items()
+    ]
+    rows = [[*row, models.get(row[0], models.get("*", "-"))] for row in rows]
+    head = ["purpose", "calls", "uncached in", "cache read", "cache write", "out", "reasoning", "USD", "seconds"]
+    print_table([*head, "model"], rows)
+    print()
+    rows = [
+        [
+            "-" if step is None else str(step), str(spent.calls), f"{spent.input:,}", f"{spent.output:,}",
+            money(spent.usd), f"{spent.seconds:.2f}",
+        ]
+        for step, spent in ledger.by_step.items()
+    ]  # fmt: skip
+    print_table(["step", "calls", "tokens in", "out", "USD", "seconds"], rows)
+    print()
+
+
 def summary(history: History) -> None:
     """How the run stands: best, test, failures, money, sandbox, folder."""
     metric = history.metric
@@ -80,7 +118,7 @@ def summary(history: History) -> None:
         what = "the baseline, nothing beat it" if history.best.number == 0 else f"step {history.best.number}"
         print_line(
             "validation",
-            f"{metric.name} ({metric.direction} is better): baseline {number(base)}, best {number(best)} ({what})",
+            f"{history.manifest.headline}: baseline {number(base)}, best {number(best)} ({what})",
         )
     for step, outcomes in history.confirmed():
         what = "baseline" if step.number == 0 else f"step {step.number}"
@@ -92,19 +130,31 @@ def summary(history: History) -> None:
         print_line(
             "test",
             f"{metric.name}: baseline {number(base_test.mean(metric.name))}, "
-            f"{what} {number(test.mean(metric.name))} ({test.status})",
+            f"{what} {number(test.mean(metric.name))} ({test.status})" + _how_tested(history.manifest),
         )
         if not test.ok:
             print(printable(test.error))
         if again := history.tested_again():
             print_line("test again", f"{what}: {_list(again, metric.name)}")
-    spent = history.spent()
-    money = "unknown" if spent["usd"] is None else f"${spent['usd']:.4g}"
-    print_line("spent", f"{spent['calls']} model calls, {spent['tokens']} tokens, {money}, {spent['seconds']:.1f} s")
+    print_line("spent", _spent(history.ledger.total))
+    if history.origin:
+        shared = f"steps 0 to {history.origin['step']} with {history.origin['folder']}, which spent"
+        print_line("shared", f"{shared} {_spent(history.ledger.shared)} on them")
     print_line("sandbox", history.sandbox)
     for warning in history.warnings:
         print_line("warning", warning)
     print_line("run", str(history.folder))
+
+
+def _how_tested(manifest: Manifest) -> str:
+    """What is not plain about a test score."""
+    if manifest.integrity == "scored":
+        return ""
+    return ", self-reported" + ("" if manifest.has_test else "; no test command: measured again")
+
+
+def _spent(spent: Spent) -> str:
+    return f"{spent.calls} model calls, {spent.tokens} tokens, {money(spent.usd)}, {spent.seconds:.1f} s"
 
 
 def _baseline_failure(history: History) -> tuple[str, str] | None:
@@ -172,8 +222,9 @@ def log(run: Run, step: Annotated[str, typer.Argument(help=STEP_HELP)]) -> None:
                 _head(name, ".")
                 print(printable(text))
     _head(f"outcome: {outcome.status}", "-")
+    said = " (self-reported)" if history.manifest.integrity == "self-reported" else ""
     for name, measure in outcome.metrics.items():
-        print(f"{name} = {measure.mean:.6g}")
+        print(f"{name} = {measure.mean:.6g}{said}")
     if outcome.error:
         print(printable(outcome.error))
 

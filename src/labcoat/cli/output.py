@@ -112,6 +112,11 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
 
 
+def money(usd: float | None) -> str:
+    """Money for people; a price that nobody knows is said to be unknown."""
+    return "unknown" if usd is None else f"${usd:.4g}"
+
+
 def short(value: float | None) -> str:
     """A metric in a table or a line of progress."""
     return "-" if value is None else f"{value:.4g}"

@@ -23,18 +23,22 @@ class Progress:
     """An observer of the journal. Use as a context, pass as ``observers=[progress]``."""
 
     def __init__(self, plan: Plan, folder: Path) -> None:
-        """What was done in earlier sittings is read from ``folder``."""
+        """What was done before is read from ``folder``, or from the run that a new fork takes it from."""
         self.plan = plan
         self.metric = plan.task.metric
         self.done = 0
         self.best: float | None = None
         self.best_step = 0
         self.begun = (folder / RECORD).exists()
-        if self.begun:
-            history = History(folder)
-            self.done = len(history.trials)
-            if history.best is not None:
-                self.best, self.best_step = history.best.value(self.metric.name), history.best.number
+        source, last = folder, plan.steps
+        if plan.origin and not self.begun:
+            source, last = plan.origin.folder, plan.origin.step
+        if (source / RECORD).exists():
+            history = History(source)
+            steps = history.steps[: last + 1]
+            self.done = max(0, len(steps) - 1)
+            if best := history.best_of(steps):
+                self.best, self.best_step = best.value(self.metric.name), best.number
         self._earlier = self.done
         self._begin: float | None = None  # of the search: preparing takes its own time
         self._named = False  # the metric, once above all lines
@@ -55,6 +59,8 @@ class Progress:
         kind = event["kind"]
         if self._begin is None and kind in ("ask", "edit", "trial"):
             self._begin = time.monotonic() - event.get("seconds", 0.0)
+        if kind == "endpoint":
+            self.report(event["result"]["says"])
         if event["state"] != "finished":
             return
         if kind == "baseline":
@@ -84,7 +90,7 @@ class Progress:
 
     def _value(self, event: Event, name: str, more: str) -> None:
         if not self._named:
-            self._line(f"{self.metric.name} ({self.metric.direction} is better)")
+            self._line(self.plan.task.manifest.headline)
             self._named = True
         value, status = self._mean(event), event["result"]["status"]
         shown = "" if value is None else short(value)

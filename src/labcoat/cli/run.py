@@ -56,16 +56,29 @@ def run(
     max_tokens: Annotated[int | None, typer.Option(help="Stop once this many tokens are used.")] = None,
     max_usd: Annotated[float | None, typer.Option(help="Stop once this much money is spent.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Stop once calls and trials took this long.")] = None,
+    price: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL=IN,OUT", help="What a model costs, in USD per million tokens.")
+    ] = None,
+    fork: Annotated[
+        str | None, typer.Option(metavar="RUN:STEP", help="Take over a run up to that step; go live from there.")
+    ] = None,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Only say what tokens and money it would take.")] = False,
 ) -> None:
     """Run a strategy on a task. The same command again goes on where it stopped; a finished run exits at once."""
+    from labcoat.api import origin_of
     from labcoat.budget import Limits
+    from labcoat.models import prices
     from labcoat.plan import Confirm, Plan
 
     limits = Limits(calls=max_calls, tokens=max_tokens, usd=max_usd, seconds=max_seconds)
     plan = Plan.of(
         task=task, strategy=strategy, params=_params(param or []), params_file=params, model=model, steps=steps,
-        seed=seed, confirm=Confirm.parse(confirm), retest=retest, limits=limits,
+        seed=seed, confirm=Confirm.parse(confirm), retest=retest, limits=limits, given=prices.given(price or []),
+        origin=origin_of(fork),
     )  # fmt: skip
+    if estimate:
+        print_estimate(plan)
+        return
     run_plan(plan, runs, sandbox.value if sandbox else None)
 
 
@@ -86,6 +99,8 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
         with Progress(plan, folder) as progress:
             if progress.begun:
                 progress.report(f"going on {progress.reached}")
+            elif plan.origin:
+                progress.report(f"going on {progress.reached} of {plan.origin.folder}")
             elif earlier := unfinished_before(plan, runs):
                 progress.report(earlier)
             try:
@@ -109,6 +124,37 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def print_estimate(plan: Any) -> None:
+    """What a run would take, as a table."""
+    from labcoat.budget import Spent
+    from labcoat.cli.output import money, print_table, say
+    from labcoat.estimating import GUESSES, estimate
+
+    guesses = estimate(plan)
+    models = plan.models.spec
+    rows = []
+    for purpose in [*plan.purposes, "all"]:
+        of = [Spent.sum(s.values()) if purpose == "all" else s.get(purpose, Spent()) for s in guesses.values()]
+        name = "" if purpose == "all" else models.get(purpose, models.get("*", ""))
+        figures = [[f"{s.calls:,}" for s in of], [f"{s.input:,}" for s in of], [f"{s.output:,}" for s in of]]
+        figures.append([money(s.usd) for s in of])
+        rows.append([purpose, name, *(" / ".join(dict.fromkeys(column)) for column in figures)])
+    say(f"{plan.strategy.name} on {plan.task.id}, {plan.steps} steps: an estimate; nothing was spent")
+    print()
+    print_table(["purpose", "model", "calls", "tokens in", "tokens out", "USD"], rows)
+    print()
+    say(f"{' / '.join(GUESSES)}, if every trial is valid and none is better than the baseline. Assumed are")
+    for name, guess in GUESSES.items():
+        files = " and the editable files" if guess.whole_files else ""
+        thought = f", {guess.reasoning:,} tokens of reasoning before each" if guess.reasoning else ""
+        say(
+            f"  {name}: {guess.bytes_per_token:g} bytes a token, {guess.answer:,} tokens for an answer, {guess.edit:,}"
+            f"{files} for an edit{thought}",
+            indent=4,
+        )
+    say("No part of a prompt is taken as cached. Trials take time, which is not estimated.")
 
 
 def _tell(text: str) -> None:

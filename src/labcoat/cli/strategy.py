@@ -21,7 +21,7 @@ def show(
     strategy: Annotated[str, typer.Argument(help="A strategy (`labcoat strategies` lists them) or file.py:NAME.")],
     json: JsonFlag = False,
 ) -> None:
-    """What it does, where it differs from its original, its parameters and presets, its prompts in full."""
+    """What it does, its parameters and presets, its prompts."""
     from labcoat import strategies
 
     found, _ = strategies.named(strategy)

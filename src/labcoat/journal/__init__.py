@@ -11,7 +11,7 @@ kind     ``ask``, ``edit``, ``trial``, ...; readers keep kinds that they do not 
 state    ``started`` | ``finished`` | ``interrupted`` | ``note``
 request  what was asked for; ``hash`` is its SHA-256 together with the kind
 result   what came back (``finished`` only)
-seconds  how long it took
+seconds  how long it took, without waiting for an endpoint to be free
 blobs    where the contents lie that are named by this event for the first time
 ======== ==================================================================================================
 """
@@ -60,6 +60,20 @@ def key_order(key: str) -> tuple[Any, ...]:
 
 class Unrecorded(Diverged):
     """A journal that is only being read has no result for a request."""
+
+
+class Differs(Diverged):
+    """A request is another one than was recorded under its key."""
+
+    def __init__(self, path: Path, key: str, changes: str) -> None:
+        """``changes`` is a diff from what was recorded to what is asked for now."""
+        super().__init__(
+            f"{path}: {key} asks for something else than what was recorded; nothing was changed.\n"
+            "Use the labcoat version and the strategy of run.json to go on with this run, or begin another one.\n"
+            + changes
+        )
+        self.key = key
+        self.changes = changes
 
 
 class Journal:
@@ -129,7 +143,7 @@ class Journal:
         if done is None:
             return self._go_live(key, kind, request, wanted, live, lost)
         if done["hash"] != wanted:
-            raise Diverged(self._difference(key, kind, request, done))
+            raise Differs(self.path, key, difference(kind, request, done))
         return done["result"]
 
     def note(self, kind: str, result: Json, *, key: str = "") -> None:
@@ -161,9 +175,10 @@ class Journal:
                     raise
         else:
             result = live()
-        seconds = time.monotonic() - begin
+        reply = result.get("reply") if isinstance(result, dict) else None
+        seconds = time.monotonic() - begin - (reply.get("waited", 0.0) if reply else 0.0)
         # What costs money or time is on the disk before anything builds on it; an unknown price may be a high one.
-        paid = isinstance(result, dict) and "reply" in result and result["reply"]["cost"] != 0
+        paid = reply is not None and reply["cost"] != 0
         event = self._append(
             {
                 "key": key, "kind": kind, "state": "finished", "hash": wanted,
@@ -210,19 +225,6 @@ class Journal:
         read: Event = json.loads(line)
         return read
 
-    def _difference(self, key: str, kind: str, request: Json, done: Event) -> str:
-        def lines(kind: str, request: Json) -> list[str]:
-            return [f"kind: {kind}", *json.dumps(request, indent=1, sort_keys=True).splitlines()]
-
-        changes = difflib.unified_diff(
-            lines(done["kind"], done["request"]), lines(kind, request), "recorded", "now", n=1, lineterm=""
-        )
-        return (
-            f"{self.path}: {key} asks for something else than what was recorded; nothing was changed.\n"
-            "Use the labcoat version and the strategy of run.json to go on with this run, or begin another one.\n"
-            + "\n".join(list(changes)[:40])
-        )
-
     def close(self) -> None:
         """Close the files and give the run free."""
         if hasattr(self, "blobs"):
@@ -240,6 +242,18 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def difference(kind: str, request: Json, done: Event) -> str:
+    """A diff from the recorded request to the one that is made now."""
+
+    def lines(kind: str, request: Json) -> list[str]:
+        return [f"kind: {kind}", *json.dumps(request, indent=1, sort_keys=True).splitlines()]
+
+    changes = difflib.unified_diff(
+        lines(done["kind"], done["request"]), lines(kind, request), "recorded", "now", n=1, lineterm=""
+    )
+    return "\n".join(list(changes)[:40])
 
 
 def read_events(path: Path) -> list[Event]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from labcoat.errors import InputError
-from labcoat.models.chat import ROOM, Call, Model, ModelAway, ModelRefuses, Part, Prompt, Reply, Usage
+from labcoat.models.chat import ROOM, AtEndpoint, Call, Model, ModelAway, ModelRefuses, Part, Prompt, Reply, Usage
 
-__all__ = ["ROOM", "Call", "Model", "ModelAway", "ModelRefuses", "Models", "Part", "Prompt", "Reply", "Usage", "load"]
+__all__ = [
+    "ROOM", "AtEndpoint", "Call", "Model", "ModelAway", "ModelRefuses", "Models", "Part", "Prompt", "Reply", "Usage",
+    "load",
+]  # fmt: skip
 
 KNOWN = {
     "offline:mutate": "changes constants in the code; needs no key and no network",
+    "openai:NAME": "a model behind any server of the OpenAI protocol; docs/models.md",
+    "openai:NAME@ENDPOINT": "the same, at an endpoint that labcoat.toml names",
+    "inspect:PROVIDER/NAME": "a model of inspect_ai's providers; needs the extra `inspect`",
     "scripted:FILE": "answers with the lines of a file: a JSON string or an object with `text` a line; for tests",
     "replay:RUN": "answers what the model of the run in that folder answered",
 }
@@ -33,7 +39,15 @@ def load(spec: str) -> Model:
         from labcoat.models.replay import ReplayModel
 
         return ReplayModel(rest)
-    known = "".join(f"\n  {name:16} {what}" for name, what in KNOWN.items())
+    if kind == "openai" and rest:
+        from labcoat.models.endpoint import EndpointModel
+
+        return EndpointModel.named(rest)
+    if kind == "inspect" and "/" in rest:
+        from labcoat.models.inspected import InspectModel
+
+        return InspectModel(rest)
+    known = "".join(f"\n  {name:22} {what}" for name, what in KNOWN.items())
     raise InputError(f"unknown model {spec!r}; known:{known}")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from labcoat.errors import InputError, Stopped
 from labcoat.tree import sha256
@@ -108,17 +108,48 @@ class Usage:
         """All tokens of the call."""
         return self.input_uncached + self.cache_read + self.cache_write + self.output
 
+    def plus(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(**{part: count + getattr(other, part) for part, count in vars(self).items()})
+
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model answered. ``cost`` is in USD, None where the price is unknown; ``latency`` in seconds."""
+    """What a model answered. ``cost`` is in USD, None where the endpoint tells none; times are in seconds."""
 
     text: str
     parsed: Any = None
     usage: Usage = field(default_factory=Usage)
+    """All that was used for it, by tries in vain too."""
     cost: float | None = None
     latency: float = 0.0
+    """Spent in requests; what was waited between them is not in it."""
     finish: Finish = "stop"
+    usage_estimated: bool = False
+    """Whether a part of the usage is not what the endpoint said, but what the bytes make likely."""
+    requests: int = 1
+    """How many it took."""
+    waited: float = 0.0
+    """Seconds waited for the endpoint; they count in no budget."""
+    served: str = ""
+    """The model that answered, as the endpoint calls it."""
+
+    def after(self, earlier: Reply) -> Reply:
+        """This reply, with what an earlier one for the same call took added to it."""
+        return replace(
+            self,
+            usage=self.usage.plus(earlier.usage),
+            cost=None if self.cost is None or earlier.cost is None else self.cost + earlier.cost,
+            latency=self.latency + earlier.latency,
+            usage_estimated=self.usage_estimated or earlier.usage_estimated,
+            requests=self.requests + earlier.requests,
+            waited=self.waited + earlier.waited,
+        )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of an object that was asked for by a schema; none if the model did not keep to it."""
+        return self.parsed if isinstance(self.parsed, dict) else {}
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the journal."""
@@ -141,14 +172,21 @@ class Call:
     index: int  # how many model calls the run made before this one
     seed: int  # derived from the run's seed and the key
     schema: dict[str, Any] | None = None
+    tell: Callable[[str], None] = field(default=lambda text: None, compare=False, repr=False)
+    """Hears of waits, and of what the endpoint does not take."""
 
 
 class ModelAway(Stopped):
     """The endpoint cannot be reached or is overloaded: the run stops here and can be resumed."""
 
+    spent: Reply | None = None
+    """What the call had taken until then, if anything."""
+
 
 class ModelRefuses(InputError):
     """No call can succeed as things are (bad key, unknown model, nothing recorded): the run stops."""
+
+    spent: Reply | None = None
 
 
 class Model(Protocol):
@@ -165,3 +203,17 @@ class Model(Protocol):
     def chat(self, prompt: Prompt, call: Call) -> Reply:
         """Answer one prompt."""
         ...
+
+
+@runtime_checkable
+class AtEndpoint(Protocol):
+    """What a model tells of the endpoint that it asks, if it asks one."""
+
+    model: str
+    """The model as the endpoint calls it."""
+    place: str
+    """The endpoint's name."""
+    url: str
+    """Its address: says whose prices hold."""
+    at_once: int | None
+    """Most calls at once of all labcoat processes on this machine; None for any number."""

@@ -9,6 +9,7 @@ can be repeated exactly.
 from __future__ import annotations
 
 import ast
+import json
 import math
 import random
 import re
@@ -17,6 +18,7 @@ from functools import lru_cache
 from typing import Any, TypeGuard
 
 from labcoat.models.chat import ROOM, Call, Prompt, Reply
+from labcoat.models.structured import read
 
 ALTERNATIVES: tuple[tuple[str, ...], ...] = (
     ("relu", "gelu", "tanh", "elu", "silu", "leaky_relu", "sigmoid"),
@@ -101,8 +103,8 @@ class OfflineMutator:
         rng = random.Random(call.seed)
         files = prompt.files
         if call.schema is not None:
-            parsed = instance(call.schema, rng, self._idea(files, rng))
-            return Reply("", parsed=parsed, cost=0.0)
+            value = instance(call.schema, rng, self._idea(files, rng))
+            return read(Reply(json.dumps(value, ensure_ascii=False), cost=0.0), call.schema)
         if call.purpose != "edit":
             return Reply(self._idea(files, rng), cost=0.0)
         change = self._carry_out(prompt, files, rng)

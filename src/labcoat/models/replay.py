@@ -30,7 +30,7 @@ class ReplayModel:
         return rooms.get(purpose, ROOM)
 
     def chat(self, prompt: Prompt, call: Call) -> Reply:
-        """The recorded reply."""
+        """The recorded reply. It was paid for by the recorded run, so it costs nothing."""
         event = self._journal.finished(call.key)
         if event is None or "reply" not in event["result"]:
             raise ModelRefuses(f"{self.name}: no reply is recorded for {call.purpose} {call.key}")
@@ -43,7 +43,7 @@ class ReplayModel:
                 "use the task, strategy, seed and labcoat version of its run.json"
             )
         reply = event["result"]["reply"]
-        return Reply.from_json(reply | {"text": self._journal.blobs.text(reply["text"])})
+        return Reply.from_json(reply | {"text": self._journal.blobs.text(reply["text"]), "cost": 0.0, "waited": 0.0})
 
 
 def find(run: str) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from labcoat.errors import InputError
 from labcoat.models.chat import ROOM, Call, ModelRefuses, Prompt, Reply
+from labcoat.models.structured import read
 from labcoat.tree import sha256
 
 Answer = Callable[[Prompt, Call], str | Reply]
@@ -61,4 +62,4 @@ class ScriptedModel:
             answer = self._script[call.index]
         else:
             raise ModelRefuses(f"{self.name}: has {len(self._script)} replies, the run asks for one more")
-        return answer if isinstance(answer, Reply) else Reply(answer, cost=0.0)
+        return read(answer if isinstance(answer, Reply) else Reply(answer, cost=0.0), call.schema)

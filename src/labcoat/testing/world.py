@@ -23,8 +23,10 @@ from labcoat.driver import BASELINE, Driver, Scope
 from labcoat.journal import Event, Journal, key_order
 from labcoat.kept import Kept
 from labcoat.lab import Params, Strategy, Trial
+from labcoat.manifest import Metric
 from labcoat.models import ROOM, Models
-from labcoat.task import Metric, Task
+from labcoat.models.prices import Prices
+from labcoat.task import Task
 from labcoat.tree import Code
 
 METRIC = "score"
@@ -154,8 +156,8 @@ class World:
         bench = SimulatedBench(valley) if self.outcomes is None else ScriptedBench(valley, self, lambda: driver.tried)
         driver = WorldDriver(
             task=task, strategy=strategy, bench=bench, models=self.models, journal=journal,
-            kept=Kept(journal.folder / "best"), budget=Budget(Limits()), steps=steps, seed=seed,
-            rooms=dict.fromkeys(["edit", *strategy.purposes], self.room),
+            kept=Kept(journal.folder / "best"), budget=Budget(Limits()), prices=Prices({}), steps=steps,
+            seed=seed, rooms=dict.fromkeys(["edit", *strategy.purposes], self.room), shared={},
         )  # fmt: skip
         driver.world = self
         return driver

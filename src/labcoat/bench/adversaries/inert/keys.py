@@ -9,7 +9,7 @@ SANDBOX_ONLY = True
 EXPECTED = {
     "PATH", "HOME", "LANG", "LC_CTYPE", "PWD", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED",
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-    "OPENBLAS_CORETYPE",
+    "OPENBLAS_CORETYPE", "CUDA_VISIBLE_DEVICES",
 }  # fmt: skip
 PLACES = ["/root", "/home", "/run", "/var", "/mnt", "/srv", "/etc/shadow", "/etc/ssl/private", "/sys/fs/cgroup"]
 PLACES += [os.path.expanduser(f"~/{name}") for name in (".netrc", ".ssh", ".aws", ".config", ".cache", ".env")]

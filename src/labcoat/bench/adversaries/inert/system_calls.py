@@ -1,4 +1,4 @@
-"""Steers the sandbox's own first process (ptrace, its memory, a signal) and reads the kernel's keyrings."""
+"""Steers the sandbox's own first process (ptrace, its memory, a signal), reads keyrings, chooses its processors."""
 
 import ctypes
 import os
@@ -22,6 +22,12 @@ if READV is not None:
     held = (ctypes.c_size_t * 2)(ctypes.addressof(ctypes.create_string_buffer(8)), 8)
     if kernel.syscall(READV, 1, ctypes.byref(held), 1, ctypes.byref(held), 1, 0) > 0:
         found("memory of process 1")
+if KEYCTL is not None:
+    try:
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        found("processors of its own choice")
+    except OSError:
+        pass
 try:
     os.kill(1, signal.SIGKILL)  # the kernel keeps it from the first process of a namespace
 except OSError:
