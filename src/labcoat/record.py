@@ -62,8 +62,10 @@ def compare_record(folder: Path, spec: dict[str, Any], sandbox: str | None = Non
             )
 
 
-def write_record(folder: Path, new: dict[str, Any]) -> None:
+def write_record(folder: Path, new: dict[str, Any], *, durable: bool = True) -> None:
     """Write ``run.json`` once; where it stands already, compare what this machine enforces with it.
+
+    ``durable``: it is on the disk before anything is appended that builds on it.
 
     Raises:
         InputError: the sandbox or the environment is another one than the run was begun with.
@@ -85,9 +87,11 @@ def write_record(folder: Path, new: dict[str, Any]) -> None:
         with half.open("w", encoding="utf-8") as stream:
             stream.write(json.dumps(head | new, indent=1, ensure_ascii=False) + "\n")
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         os.replace(half, path)
-        sync_folder(folder)
+        if durable:
+            sync_folder(folder)
     except OSError as error:
         half.unlink(missing_ok=True)
         raise CannotRunHere(

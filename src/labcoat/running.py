@@ -57,7 +57,9 @@ def execute(
             compare_record(folder, plan.spec(), sandbox)
             if not forked:
                 bench.prepare()
-            write_record(folder, plan.record(bench.facts(), prices))
+            # A simulated run costs less than the disk's word that it is written.
+            durable = plan.task.manifest.simulation is None
+            write_record(folder, plan.record(bench.facts(), prices), durable=durable)
             _record_limits(journal, plan.limits)
             live = replace(plan, models=queued(plan.models, lambda: home.folder("queues")))
             try:

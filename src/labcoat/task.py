@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from labcoat.errors import InputError
+from labcoat.landscape import FORMULA
 from labcoat.manifest import Manifest
 from labcoat.manifest.phase import DATA_FILES, Phase
 from labcoat.manifest.reported import told
@@ -123,7 +124,8 @@ class Task:
     def needed_files(self) -> list[str]:
         """Files that the task folder must hold beside ``task.toml``."""
         if self.manifest.simulation:
-            return ["workspace", self.manifest.simulation.module]
+            module = self.manifest.simulation.module
+            return ["workspace", *([module] if module else [])]
         if self.manifest.integrity == "self-reported":
             return ["workspace"]
         harness = ["harness"] if any(phase.code == "harness" for phase in self.manifest.phase) else []
@@ -154,7 +156,10 @@ class Task:
 
         Its card, its solutions and whatever else lies in the folder (runs, notes) are not part of it.
         """
-        beside = {path.name: path.read_bytes() for path in [self.folder / "task.toml", *self.folder.glob("*.py")]}
+        simulation = self.manifest.simulation
+        shared = [FORMULA] if simulation and simulation.landscape else []
+        files = [self.folder / "task.toml", *shared, *self.folder.glob("*.py")]
+        beside = {path.name: path.read_bytes() for path in files}
         folders = {"workspace": self.baseline, "harness": self.harness}
         below = {f"{name}/{path}": file for name, code in folders.items() for path, file in code.items()}
         return Code.of({**beside, **below}).sha

@@ -395,6 +395,37 @@ def test_show_json_is_as_documented(
             check(value, "Value")
 
 
+def test_sim_json_is_as_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chosen = ["--strategy", "random", "--strategy", "autoresearch", "--landscape", "haystack", "--landscape", "fragile"]
+    found = read(["sim", *chosen, "--seeds", "2", "--steps", "5"], monkeypatch, capsys)
+    check(found, "Sim")
+    check(found["grid"], "Grid")
+    for row in found["rows"]:
+        check(row, "Row")
+    tables = found["tables"]
+    check(tables, "Tables")
+    estimates = []
+    for standing in tables["strategies"]:
+        check(standing, "Standing")
+        estimates += [standing["improvement"], standing["position"], standing["win_rate"]]
+    for landscape in tables["landscapes"]:
+        check(landscape, "Landscape")
+    assert tables["density"]
+    for split in tables["density"]:
+        check(split, "Split")
+        for half in split["strategies"]:
+            check(half, "Half")
+            estimates += [half["dense"], half["sparse"], half["correlation"]]
+        for crossover in split["crossover"]:
+            check(crossover, "Crossover")
+            estimates += [crossover["dense"], crossover["sparse"]]
+    for estimate in estimates:
+        check(estimate, "Estimate")
+
+
 def test_show_json_of_a_fork_is_as_documented(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

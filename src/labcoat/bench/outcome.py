@@ -75,7 +75,8 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the journal."""
-        return asdict(self)
+        metrics = {name: {"values": m.values, "errors": m.errors} for name, m in self.metrics.items()}
+        return {**vars(self), "metrics": metrics, "executions": [asdict(execution) for execution in self.executions]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Outcome:

@@ -19,6 +19,7 @@ from typing import Any
 from labcoat.bench.constraints import judge
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.errors import InputError
+from labcoat.landscape import Landscape
 from labcoat.task import Task
 from labcoat.tree import Code
 
@@ -29,8 +30,9 @@ class SimulatedBench:
     """Runs a task that has a ``[simulation]`` table."""
 
     def __init__(self, task: Task) -> None:
-        """``task`` names the module that holds ``simulate(constants, split, seed)``."""
+        """``task`` names the module that holds ``simulate(constants, split, seed)``, or the knobs of a landscape."""
         self.task = task
+        self._baselines: dict[tuple[str, int], Outcome] = {}
 
     def prepare(self) -> None:
         """Nothing to fetch and nothing to build."""
@@ -47,7 +49,7 @@ class SimulatedBench:
 
     def baseline(self, seed: int) -> Outcome:
         """The untouched code on validation."""
-        return self._measure(self.task.baseline, "val", seed)
+        return self._baseline("val", seed)
 
     @contextmanager
     def trial(self, code: Code, seed: int) -> Iterator[tuple[Outcome, Path | None]]:
@@ -60,11 +62,21 @@ class SimulatedBench:
 
     def baseline_test(self, seed: int) -> Outcome:
         """The untouched code on test."""
-        return self._measure(self.task.baseline, "test", seed)
+        return self._baseline("test", seed)
+
+    def _baseline(self, split: str, seed: int) -> Outcome:
+        """The untouched code, measured once: every trial is judged beside it."""
+        if (split, seed) not in self._baselines:
+            self._baselines[split, seed] = self._measure(self.task.baseline, split, seed)
+        return self._baselines[split, seed]
 
     @cached_property
     def _simulate(self) -> Simulate:
-        path = self.task.folder / (self.task.manifest.simulation.module if self.task.manifest.simulation else "")
+        simulation = self.task.manifest.simulation
+        assert simulation is not None, "the task has a [simulation] table"
+        if simulation.landscape:
+            return Landscape(simulation.landscape)
+        path = self.task.folder / (simulation.module or "")
         spec = importlib.util.spec_from_file_location(f"labcoat_simulation_{self.task.hash[:8]}", path)
         if spec is None or spec.loader is None:
             raise InputError(f"{path}: simulation.module: not a Python file")
@@ -89,7 +101,7 @@ class SimulatedBench:
         if not all(math.isfinite(value) for value in measured.values()):
             return Outcome("bad_output", seed, error=f"not finite: {measured}")
         metrics = {name: Measure([value], [None]) for name, value in measured.items()}
-        reference = metrics if code == self.task.baseline else self._measure(self.task.baseline, split, seed).metrics
+        reference = metrics if code == self.task.baseline else self._baseline(split, seed).metrics
         status, slack, text = judge(manifest, metrics, reference, split == "test")
         return Outcome(status, seed, metrics, slack, text)
 

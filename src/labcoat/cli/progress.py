@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +14,9 @@ from labcoat.history import History
 from labcoat.journal import Event
 from labcoat.plan import Plan
 from labcoat.record import RECORD
+
+BETWEEN_LINES = 10.0
+"""Seconds between two lines of a count."""
 
 
 class Progress:
@@ -39,7 +43,7 @@ class Progress:
         self._begin: float | None = None  # of the search: preparing takes its own time
         self._named = False  # the metric, once above all lines
         self._name_width = max(len("test/baseline"), len(f"step {plan.steps}/{plan.steps}"))
-        self._bar = _bar(plan.steps, self.done) if sys.stderr.isatty() else None
+        self._bar = _bar("trials", plan.steps, self.done) if sys.stderr.isatty() else None
 
     @property
     def reached(self) -> str:
@@ -124,6 +128,26 @@ class Progress:
             self._bar.stop()
 
 
+@contextlib.contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Progress of many short things: a bar where there is a terminal, else a line now and then. Call it for each."""
+    bar = _bar(what, total, 0) if sys.stderr.isatty() else None
+    done, said = 0, time.monotonic()
+
+    def count() -> None:
+        nonlocal done, said
+        done += 1
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done)
+        elif time.monotonic() - said > BETWEEN_LINES:
+            said = time.monotonic()
+            with contextlib.suppress(BrokenPipeError):
+                print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
+
+    with bar or contextlib.nullcontext():
+        yield count
+
+
 def _name(key: str) -> str:
     """What is measured after the search: ``confirm/0/2`` is the third seed of the best candidate."""
     kind, _, rest = key.partition("/")
@@ -133,14 +157,14 @@ def _name(key: str) -> str:
     return f"retest #{int(key.rpartition('/')[2]) + 1}" if key.startswith("test/again/") else key
 
 
-def _bar(steps: int, done: int):  # type: ignore[no-untyped-def]
+def _bar(what: str, total: int, done: int):  # type: ignore[no-untyped-def]
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     bar = Bar(
-        TextColumn("trials"), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
+        TextColumn(what), BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
         TimeRemainingColumn(), console=Console(stderr=True), transient=True,
     )  # fmt: skip
-    bar.add_task("trials", total=steps, completed=done)
+    bar.add_task(what, total=total, completed=done)
     return bar

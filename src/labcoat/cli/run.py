@@ -6,6 +6,7 @@ import contextlib
 import json
 import signal
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
@@ -105,20 +106,27 @@ def run_plan(plan: Any, runs: Path, sandbox: Any) -> Any:
                 progress.report(f"going on {progress.reached} of {plan.origin.folder}")
             elif earlier := unfinished_before(plan, runs):
                 progress.report(earlier)
-            # Under `nohup` a hang-up is ignored, and stays so.
-            heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-            before = {number: signal.signal(number, _interrupt) for number in heard}
             try:
-                execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress], sandbox)
+                with ended_by_signals():
+                    execute(plan, runs, lambda: make_bench(plan, sandbox, progress.report), [progress], sandbox)
             except KeyboardInterrupt:
                 progress.report(f"stopped {progress.reached}; the same command goes on from here")
                 raise typer.Exit(130) from None
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
     history = History(folder)
     summary(history)
     return history
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what is inside as Ctrl-C does. Under `nohup` a hang-up is ignored, and stays so."""
+    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _interrupt) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def print_estimate(plan: Any) -> None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 
@@ -34,7 +34,7 @@ def _vector(text: str) -> list[float]:
     return [x / length for x in vector] if length else vector
 
 
-@cache
+@lru_cache(maxsize=1 << 12)  # numbers are tokens too, and new ones never end
 def _hashed(feature: str) -> tuple[int, int]:
     word = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
     return word % DIMENSIONS, 1 if word >> 63 else -1

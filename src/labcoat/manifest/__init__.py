@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from labcoat.landscape import Knobs
 from labcoat.manifest.phase import Phase
 from labcoat.manifest.reported import Mount, Report
 from labcoat.manifest.table import AbsolutePath, Place, RelativePath, Table
@@ -152,6 +153,8 @@ class References(Table):
     optimum_val: float | None = None
     """Known only for simulated tasks."""
     optimum_test: float | None = None
+    opportunity_density: Measured | None = None
+    """FML-bench appendix E; docs/simulated-landscapes.md says over which runs."""
     human_test: float | None = None
     sources: list[str] = []
 
@@ -159,8 +162,16 @@ class References(Table):
 class Simulation(Table):
     """A simulated task: a trial is a pure function of the constants in the candidate's code, no process runs."""
 
-    module: RelativePath
+    module: RelativePath | None = None
     """Python file with ``simulate(constants, split, seed) -> {metric: value}``."""
+    landscape: Knobs | None = None
+    """Knobs of the built-in formula; its metric is ``score``, between 0 and 1."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Simulation:
+        if (self.module is None) == (self.landscape is None):
+            raise ValueError("give a module of your own, or a landscape")
+        return self
 
 
 class Manifest(Table):
