@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import labcoat
 from labcoat.history import History
 from labcoat.lab import Lab, Params, Strategy
+
+# What a property takes is a matter of the machine and its load, and no property.
+settings.register_profile("labcoat", deadline=None)
+settings.load_profile("labcoat")
 
 Search = Callable[[Lab, Params], Awaitable[None]]
 

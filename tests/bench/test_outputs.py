@@ -142,7 +142,7 @@ PIECE = st.sampled_from(PIECES)
     st.integers(0, 90),
     st.sampled_from([1, 1, 1, 2]),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_no_header_raises_anything_else(
     dtype: str, order: str, shape: str, noise: bytes, at: int, version: int
 ) -> None:

@@ -89,12 +89,6 @@ def test_a_run_that_ended_early_stands_still() -> None:
     assert measures.late_gain(measures.curve([NONE, 0.6, 0.7], 0.5, 1.0, "higher"), 2) == 1
 
 
-def test_opportunity_density() -> None:
-    assert measures.opportunity_density([0.2, -0.1, 0.1], [1.0, 4.0, 2.0]) == pytest.approx(0.3 / 0.75)
-    assert measures.opportunity_density([-0.1, math.nan], [1.0, 2.0]) == 0
-    assert math.isnan(measures.opportunity_density([0.1], [0.0]))
-
-
 walks = st.lists(st.one_of(st.none(), st.floats(-10, 10)), min_size=1, max_size=50)
 
 

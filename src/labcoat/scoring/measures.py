@@ -139,27 +139,6 @@ def best_improvement(
     return float(reached[-1 if mode == "released" else 0])
 
 
-def opportunity_density(gains: ArrayLike, distances: ArrayLike) -> float:
-    """Opportunity density φ of one run: improvement gained per distance gone, over the steps that beat the baseline.
-
-    Args:
-        gains: normalised improvement over the baseline of each step, (n,); NaN where there is none.
-        distances: distance of each step's code to the baseline's, (n,), in units of any scale.
-
-    Returns:
-        sum of gains / sum of (distance / largest distance of all steps), both over the steps with gain > 0; 0 where no
-        step improves, NaN where no code differs from the baseline.
-    """
-    gained, gone = np.asarray(gains, float), np.asarray(distances, float)
-    farthest = gone.max(initial=0.0)
-    if farthest == 0:
-        return math.nan
-    improving = gained > 0
-    if not improving.any():
-        return 0.0
-    return float(gained[improving].sum() / (gone[improving] / farthest).sum())
-
-
 def _rows(vectors: ArrayLike) -> Floats:
     array = np.asarray(vectors, float)
     return array if array.ndim == 2 else array.reshape(len(array), -1)
