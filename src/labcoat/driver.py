@@ -18,7 +18,7 @@ from labcoat import editor
 from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
 from labcoat.budget import Budget
-from labcoat.embedding import text_of
+from labcoat.embedding import Embedder, text_of
 from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import CannotRunHere, Diverged, LabcoatError, StrategyError
 from labcoat.journal import Journal, key_order
@@ -107,7 +107,7 @@ class Driver:
         self.most_leaders = leaders
         self.rooms = rooms
         self.verify = verify
-        self.embedder = HashedTokens()
+        self.embedder: Embedder = HashedTokens()
         self.calls = 0
         self.tried = 0
         self.brief: Brief

@@ -20,6 +20,8 @@ from labcoat.bench.outcome import Measure, Outcome, Status
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.budget import Budget, Limits
 from labcoat.driver import BASELINE, Driver, Scope
+from labcoat.embedding import Embedder
+from labcoat.embedding.tokens import HashedTokens
 from labcoat.journal import Event, Journal, key_order
 from labcoat.kept import Kept
 from labcoat.lab import Params, Strategy, Trial
@@ -103,6 +105,8 @@ class World:
             sim/valley gives for the code.
         baseline: the metric of the untouched code.
         direction: which values of the metric are better.
+        scale: what else the task says of its metric: ``best``, ``worst``, ``display``.
+        embedder: who gives the vectors of codes.
         models: who answers; ``Models({"review": ScriptedModel(answer), "*": OfflineMutator()})`` scripts one purpose.
         room: tokens that a prompt may have.
         order: the order in which the jobs of a batch are carried out, from their number.
@@ -114,6 +118,8 @@ class World:
     outcomes: Callable[[int], Outcome] | None = None
     baseline: float = 0.5
     direction: Literal["higher", "lower"] = "higher"
+    scale: Mapping[str, Any] = field(default_factory=dict)
+    embedder: Embedder = field(default_factory=HashedTokens)
     models: Models = field(default_factory=lambda: Models.parse("offline:mutate"))
     room: int = ROOM
     order: Callable[[int], Iterable[int]] = range
@@ -149,7 +155,7 @@ class World:
 
     def _driver(self, strategy: Strategy, journal: Journal, steps: int, seed: int) -> WorldDriver:
         valley = catalog.find("sim/valley")
-        metric = Metric(name=METRIC, direction=self.direction)
+        metric = Metric(name=METRIC, direction=self.direction, **self.scale)
         task = Task(valley.folder, valley.manifest.model_copy(update={"metric": metric}))
         bench = SimulatedBench(valley) if self.outcomes is None else ScriptedBench(valley, self, lambda: driver.tried)
         driver = WorldDriver(
@@ -158,6 +164,7 @@ class World:
             rooms=dict.fromkeys(["edit", *strategy.purposes], self.room),
         )  # fmt: skip
         driver.world = self
+        driver.embedder = self.embedder
         return driver
 
 
