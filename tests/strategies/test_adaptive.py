@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labcoat.lab import Code, Metric, Prompt, Trial
 from labcoat.models import Call, Models
 from labcoat.models.scripted import ScriptedModel
-from labcoat.strategies import adaptive, autoresearch
+from labcoat.strategies import autoresearch
 from labcoat.strategies.adaptive import STRATEGY, Adaptive, Branch, Idea, curve, guidance, origins, stalled
 from labcoat.testing import Search, World, contract, failed, measured, traced
 from labcoat.testing.case import mixed
 
 PEERS = Path(__file__).parent.parent / "peers"
 TRACES = [json.loads(line) for line in (PEERS / "traces/adaptive_search.jsonl").read_text().splitlines()]
-HIGHER, LOWER = Metric(name="m", direction="higher"), Metric(name="m", direction="lower")
 
 
 def name(trace: dict[str, Any]) -> str:
@@ -140,3 +141,261 @@ def test_the_curve_and_the_origins_of_the_branches_are_those_of_the_golden_trace
 
 def baseline(value: float) -> Trial:
     return Trial("baseline", Code.of({}), True, "ok", value, f"m = {value}", "")
+
+
+# --- the greedy phase ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ours", "its"), [({}, {}), (STRATEGY.presets["released"], {"debug_from": "incumbent"})])
+@pytest.mark.parametrize("window", [5, 20])
+def test_until_it_stalls_it_does_to_the_last_letter_what_autoresearch_does(
+    ours: dict[str, Any], its: dict[str, Any], window: int
+) -> None:
+    world = World(mixed(40))
+    found = world.search(STRATEGY, {**ours, "window": window}, steps=40)
+    other = world.search(autoresearch.STRATEGY, its, steps=40)
+    greedy = sum("branch" not in trial.facts for trial in found.trials)
+    assert window < greedy < 40
+    last = next(n for n, event in enumerate(found.events) if event["key"] == found.trials[greedy - 1].key)
+    assert [(e["key"], e["hash"], e["result"]) for e in found.events[: last + 1]] == [
+        (e["key"], e["hash"], e["result"]) for e in other.events[: last + 1]
+    ]
+
+
+# --- when branches begin, and where -------------------------------------------------------------------------------
+
+
+def tried(value: float | None) -> Trial:
+    ok = value is not None
+    return Trial("", Code.of({}), ok, "ok" if ok else "crash", value, f"m = {value}" if ok else "", "")
+
+
+def phase(*values: float | None, keep: Sequence[int] = ()) -> Branch:
+    """A greedy phase from a baseline of 0.5, in which the trials of those numbers were kept."""
+    log = [Idea(f"idea {n}", 0, [tried(value)], n in keep) for n, value in enumerate(values)]
+    return Branch(0, baseline(0.5), log)
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        ({"direction": "higher", "best": 1.0, "worst": 0.0}, [0.4, 0.6, None, 0.5, 0.75], [0, 0.1, 0.1, 0.1, 0.25]),
+        ({"direction": "lower", "best": 0.0, "worst": 1.0}, [0.6, 0.4, None, 0.5, 0.25], [0, 0.1, 0.1, 0.1, 0.25]),
+        ({"direction": "lower", "best": 0.0}, [0.6, 0.4, 0.25], [0, 0.2, 0.5]),
+        ({"direction": "higher"}, [0.4, 0.6, 0.9], [0, 0.25, 1]),
+        ({"direction": "higher"}, [0.4, None], [0, 0]),
+        ({"direction": "higher", "best": 0.5}, [0.4, 0.6], [0, 0.1]),
+        ({"direction": "higher", "best": 1.0, "display": "-log10"}, [0.5, 0.0, 1.0], [0, 0, 1]),
+    ],
+)
+def test_the_curve_is_in_units_of_the_range_or_of_the_way_from_the_baseline_or_of_the_gain_so_far(
+    metric: dict[str, Any], values: list[float | None], expected: list[float]
+) -> None:
+    found = curve([tried(value) for value in values], baseline(0.5), Metric(name="m", **metric))
+    assert [*found] == pytest.approx(expected)
+
+
+def test_it_stalls_when_the_window_is_full_and_the_slope_at_most_epsilon() -> None:
+    params = Adaptive(window=4, epsilon=0.25)
+    assert not stalled(np.array([0.0, 0.0, 0.0, 0.0]), params)
+    assert stalled(np.array([0.0, 0.0, 0.0, 0.0, 1.0]), params)
+    assert not stalled(np.array([0.0, 0.0, 0.0, 0.0, 1.1]), params)
+    assert stalled(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 6.0]), params)
+
+
+@pytest.mark.parametrize(("left", "number"), [(0, 0), (3, 0), (4, 1), (15, 1), (16, 2), (30, 2), (31, 3), (1000, 3)])
+def test_the_steps_that_are_left_decide_how_many_branches_there_are(left: int, number: int) -> None:
+    assert len(origins(phase(), left, Adaptive())) == number
+
+
+def test_branches_begin_at_the_best_that_were_kept_and_then_at_the_baseline() -> None:
+    greedy = phase(0.6, 0.4, 0.7, 0.9, keep=[0, 2])
+    first, second, third = origins(greedy, 40, Adaptive())
+    assert (first.value, second.value, third.value) == (0.7, 0.6, 0.5)
+    assert [trial.value for trial in origins(greedy, 10, Adaptive())] == [0.7]
+    assert [trial.value for trial in origins(phase(0.4), 40, Adaptive())] == [0.5, 0.5, 0.5]
+
+
+def test_with_too_few_steps_left_it_stays_greedy_to_the_end() -> None:
+    search = World(lambda i: measured(0.4)).search(STRATEGY, {"window": 5}, steps=9)
+    assert [trial.facts.get("branch") for trial in search.trials] == [None] * 9
+    search = World(lambda i: measured(0.4)).search(STRATEGY, {"window": 5}, steps=10)
+    assert [trial.facts.get("branch") for trial in search.trials] == [None] * 6 + [1] * 4
+
+
+# --- branches -----------------------------------------------------------------------------------------------------
+
+SMALL = {"window": 3, "branches_from": [2, 4, 6]}
+
+
+def test_branches_take_turns_of_one_step_and_keep_by_their_own_incumbent() -> None:
+    values = [0.4, 0.4, 0.4, 0.4, 0.6, 0.5, 0.7, 0.55, 0.6, None, 0.1, 0.1, 0.1, 0.1]
+    outcomes = [failed() if value is None else measured(value) for value in values]
+    search = World(outcomes.__getitem__).search(STRATEGY, SMALL, steps=14)
+    branches = [(d.facts.get("branch"), d.action, d.parent) for d in search.decisions[4:]]
+    assert branches == [
+        (1, "branch", None), (2, "branch", None), (3, "branch", None),  # 0.6 is kept; 0.5, a tie, is not; 0.7 is
+        (1, "improve", 4), (2, "improve", None), (3, "improve", 6),  # 0.55 is not; 0.6 is; the last fails
+        (1, "improve", 4), (2, "improve", 8), (3, "debug", 9),
+        (1, "improve", 4),
+    ]  # fmt: skip
+
+
+def test_a_rejected_edit_is_a_step_and_an_attempt_in_branches_too() -> None:
+    talk = Models({"*": ScriptedModel(lambda prompt, call: "I would rather talk about it.")})
+    search = World(lambda i: measured(0.9), models=talk).search(STRATEGY, SMALL | {"attempts": 2}, steps=12)
+    assert [trial.status for trial in search.trials] == ["edit_failed"] * 12
+    assert [d.action for d in search.decisions[4:]] == ["branch"] * 3 + ["debug"] * 3 + ["improve"] * 2
+
+
+@pytest.mark.parametrize(("remember", "shown"), [("all", 4), ("branches", 0)])
+def test_a_branch_is_shown_what_the_greedy_phase_tried(remember: str, shown: int) -> None:
+    seen: list[Prompt] = []
+
+    def idea(number: int, prompt: Prompt) -> str:
+        seen.append(prompt)
+        return f"idea {number}"
+
+    embedder = Numbered([0, 0], [[1, n] for n in range(12)])
+    world = World(lambda i: measured(0.4), models=numbering(idea), embedder=embedder)
+    world.search(STRATEGY, SMALL | {"remember": remember, "asks": 1}, steps=8)
+    assert seen[7].get("history").count("] score = 0.4") == shown + 3
+    assert ("[discard] score = 0.4 (higher is better)\n   idea 3" in seen[7].get("history")) == bool(shown)
+    assert f"{shown + 3}. [branch 1: discard] score = 0.4 (higher is better)\n   idea 6" in seen[7].get("history")
+
+
+# --- the first ideas of branches differ ---------------------------------------------------------------------------
+
+HOME, EAST, NORTH = [1.0, 1.0], [3.0, 1.0], [1.0, 2.0]
+GREEDY = [HOME] * 4
+
+
+def first_ideas(*vectors: list[float], steps: int, **params: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """Facts of the branches' first trials, with the n-th edit after the greedy phase at the n-th vector; and what the
+    model was told not to take before each of its ideas.
+    """
+    told: list[str] = []
+
+    def idea(number: int, prompt: Prompt) -> str:
+        told.append(prompt.get("taken"))
+        return f"idea {number}"
+
+    world = World(lambda i: measured(0.4), models=numbering(idea), embedder=Numbered(HOME, [*GREEDY, *vectors]))
+    search = world.search(STRATEGY, SMALL | params, steps=4 + steps)
+    return [dict(trial.facts) for trial in search.trials if trial.facts["action"] == "branch"], told[4:]
+
+
+def test_a_first_idea_like_that_of_a_sibling_is_asked_for_again_free_of_steps() -> None:
+    facts, told = first_ideas(EAST, [9.0, 1.0], EAST, NORTH, steps=2, branches_from=[1, 2])
+    assert [(f["idea"], f["asked"]) for f in facts] == [("idea 4", 1), ("idea 7", 3)]
+    assert [f["likeness"] for f in facts] == pytest.approx([0, 0])
+    assert told == [
+        "",
+        "Ideas that are taken:\nidea 4",
+        "Ideas that are taken:\nidea 4\nidea 5",
+        "Ideas that are taken:\nidea 4\nidea 5\nidea 6",
+    ]
+
+
+def test_after_so_many_asks_the_idea_that_is_least_like_the_siblings_is_tried() -> None:
+    facts, _ = first_ideas(EAST, [9.0, 1.0], [2.0, 2.0], [9.0, 2.0], steps=2, branches_from=[1, 2])
+    assert [(f["idea"], f["asked"]) for f in facts] == [("idea 4", 1), ("idea 6", 3)]
+    assert facts[1]["likeness"] == pytest.approx(0.5**0.5)
+
+
+def test_a_branch_differs_from_every_sibling_before_it() -> None:
+    facts, _ = first_ideas(EAST, NORTH, [1.0, 7.0], [-1.0, 1.0], steps=6)
+    assert [f["asked"] for f in facts] == [1, 1, 2]
+    assert [f["idea"] for f in facts] == ["idea 4", "idea 5", "idea 7"]
+
+
+def test_the_released_rules_ask_once() -> None:
+    facts, told = first_ideas(EAST, EAST, steps=2, branches_from=[1, 2], asks=1)
+    assert [(f["asked"], f["likeness"]) for f in facts] == [(1, 0), (1, 1)]
+    assert told[1] == "Ideas that are taken:\nidea 4"
+
+
+# --- guidance -----------------------------------------------------------------------------------------------------
+
+
+def rules(kept: str, codes: Sequence[list[float]], far: float = 10.0, **params: Any) -> tuple[str, float, float] | None:
+    """What the rules say to steps such as ``..k.`` with those vectors, the baseline at (1, 1)."""
+    found = guidance([step == "k" for step in kept], codes, HOME, far, Adaptive(**params))
+    return (found.hint, round(found.reach, 6), round(found.dimension, 6)) if found else None
+
+
+NEAR, WIDE, FAR = [[2.0, 1.0]] * 5, [[2.0, 1.0], [1.0, 2.0]] * 3, [[5.0, 1.0]] * 5
+
+
+def test_without_steps_enough_the_rules_are_silent() -> None:
+    assert rules("....", NEAR[:4]) is None
+    assert rules("..", NEAR[:2], shallow_window=2) is not None
+
+
+def test_rule_a_asks_for_a_larger_change_near_the_baseline() -> None:
+    assert rules(".....", NEAR) == ("A", 0.1, 1)
+    assert rules(".....", FAR) == ("", 0.4, 1)
+    assert rules("kk...", NEAR) == ("A", 0.1, 1)
+    assert rules("kkk..", NEAR) == ("", 0.1, 1)
+    assert rules("kkk" + "." * 18, NEAR) == ("A", 0.1, 1)
+
+
+def test_rule_b_asks_for_one_direction_where_codes_scatter() -> None:
+    assert rules("......", WIDE, far=2.0) == ("B", 0.5, 2)
+    assert rules("kk.k..", WIDE, far=2.0) == ("B", 0.5, 2)
+    assert rules("k.kkk.", WIDE, far=2.0) == ("", 0.5, 2)
+    assert rules("......", WIDE) == ("AB", 0.1, 2)
+    assert rules("......", WIDE, centred=True) == ("A", 0.1, 1)
+
+
+def test_codes_that_are_all_the_baselines_have_reach_zero_and_dimension_one() -> None:
+    assert rules(".....", [HOME] * 5) == ("A", 0, 1)
+    assert rules(".....", [HOME] * 5, far=0.0, centred=True) == ("A", 0, 1)
+    assert rules(".....", NEAR, far=0.0) == ("", 1, 1)  # farther than anything before
+
+
+def test_what_counts_as_far_is_how_far_the_greedy_phase_went_where_nothing_else_is_set() -> None:
+    def reaches(**params: Any) -> list[float]:
+        vectors = [[1.0, 1.0], [1.0, 5.0], [1.0, 1.0], [2.0, 1.0], *[[2.0, 1.0]] * 6]
+        world = World(lambda i: measured(0.4), models=numbering(), embedder=Numbered(HOME, vectors))
+        params = SMALL | {"branches_from": [1], "asks": 1} | params
+        return [t.facts["reach"] for t in world.search(STRATEGY, params, steps=10).trials if "reach" in t.facts]
+
+    assert reaches() == [0.25]
+    assert reaches(max_reach=20.0) == [0.05]
+
+
+def test_a_hint_says_what_was_measured() -> None:
+    hints: list[str] = []
+
+    def idea(number: int, prompt: Prompt) -> str:
+        hints.append(prompt.get("hint"))
+        return f"idea {number}"
+
+    def told(*vectors: list[float], **params: Any) -> str:
+        world = World(lambda i: measured(0.4), models=numbering(idea), embedder=Numbered(HOME, [*GREEDY, *vectors]))
+        world.search(STRATEGY, SMALL | {"branches_from": [1], "asks": 1} | params, steps=10)
+        return hints[-1]
+
+    assert told(*NEAR, HOME, max_reach=10.0).startswith(
+        "This branch has stalled close to the baseline: 0 of its last 5"
+    )
+    assert "has gone 10% of the way" in hints[-1]
+    assert "scatters: 0 of its last 5 trials were kept, and they lie along 1.9 directions" in told(*WIDE, max_reach=2.0)
+    assert "gone 10% of the way that counts as far, and its trials lie along 1.9" in told(*WIDE, max_reach=10.0)
+    assert told(*FAR, HOME, max_reach=10.0) == ""
+
+
+# --- the contract, with branches ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", contract.CHECKS, ids=lambda rule: rule.__name__)
+def test_it_keeps_the_contract_when_it_branches(rule: Callable[[contract.Case], None]) -> None:
+    rule(contract.Case(STRATEGY, SMALL | {"epsilon": 1.0, "shallow_window": 2, "scattered_window": 2}))
+
+
+def test_a_hundred_steps_with_branches_and_vectors_take_little_time() -> None:
+    begin = time.process_time()
+    search = World(mixed(100)).search(STRATEGY, {"window": 10}, steps=100)
+    assert time.process_time() - begin < 0.6
+    assert sum("hint" in trial.facts for trial in search.trials) > 30
