@@ -38,6 +38,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from labcoat.lab import Brief, Code, Edit, Lab, Metric, Params, Part, Prompt, Strategy, Template, Trial
@@ -174,11 +175,16 @@ def origins(greedy: Branch, left: int, params: Adaptive) -> list[Trial]:
 
 
 def guidance(
-    kept: Sequence[bool], codes: Sequence[list[float]], baseline: list[float], far: float, params: Adaptive
+    kept: Sequence[bool], codes: ArrayLike, baseline: ArrayLike, far: float, params: Adaptive
 ) -> Guidance | None:
-    """What the rules say to a branch: whether each of its steps was kept, and the vectors of what they tried.
+    """What the rules say before a step of a branch; None while it has too few.
 
-    ``far`` is the distance from the baseline's vector that counts as 1. None while there are too few steps.
+    Args:
+        kept: whether each of its trials was kept, (n,).
+        codes: the vectors of what was tried, (n, d).
+        baseline: the baseline's vector, (d,).
+        far: the distance to it that counts as 1.
+        params: windows and thresholds.
     """
     if len(kept) < min(params.shallow_window, params.scattered_window):
         return None
@@ -234,21 +240,21 @@ class Space:
     def __init__(self, lab: Lab) -> None:
         """Nothing is embedded yet."""
         self.lab = lab
-        self.seen: dict[Code, list[float]] = {}
+        self.seen: dict[Code, measures.Floats] = {}
 
-    async def at(self, code: Code) -> list[float]:
-        """The vector of a code."""
+    async def at(self, code: Code) -> measures.Floats:
+        """The vector of a code, (d,)."""
         if code not in self.seen:
-            self.seen[code] = await self.lab.embed(code)
+            self.seen[code] = np.array(await self.lab.embed(code))
         return self.seen[code]
 
-    async def of(self, trials: Sequence[Trial]) -> list[list[float]]:
-        """The vectors of what was tried."""
-        return [await self.at(trial.code) for trial in trials]
+    async def of(self, trials: Sequence[Trial]) -> measures.Floats:
+        """The vectors of what was tried, (n, d)."""
+        return np.array([await self.at(trial.code) for trial in trials])
 
     async def change(self, old: Code, new: Code) -> measures.Floats:
         """The way from one code to another, (d,)."""
-        return np.subtract(await self.at(new), await self.at(old))
+        return await self.at(new) - await self.at(old)
 
 
 async def attempt(lab: Lab, branch: Branch, idea: Idea, edit: Edit, **facts: Any) -> None:
