@@ -354,15 +354,19 @@ def test_codes_that_are_all_the_baselines_have_reach_zero_and_dimension_one() ->
     assert rules(".....", NEAR, far=0.0) == ("", 1, 1)  # farther than anything before
 
 
-def test_what_counts_as_far_is_how_far_the_greedy_phase_went_where_nothing_else_is_set() -> None:
-    def reaches(**params: Any) -> list[float]:
-        vectors = [[1.0, 1.0], [1.0, 5.0], [1.0, 1.0], [2.0, 1.0], *[[2.0, 1.0]] * 6]
-        world = World(lambda i: measured(0.4), models=numbering(), embedder=Numbered(HOME, vectors))
-        params = SMALL | {"branches_from": [1], "asks": 1} | params
-        return [t.facts["reach"] for t in world.search(STRATEGY, params, steps=10).trials if "reach" in t.facts]
+def test_what_counts_as_far_is_how_far_the_stalled_window_went_where_nothing_else_is_set() -> None:
+    def reach(values: list[float], greedy: list[list[float]], **params: Any) -> float:
+        embedder = Numbered(HOME, [*greedy, *[[2.0, 1.0]] * 6])
+        world = World(lambda i: measured((values + [0.4] * 6)[i]), models=numbering(), embedder=embedder)
+        search = world.search(STRATEGY, SMALL | {"branches_from": [1]} | params, steps=len(greedy) + 6)
+        [found] = [trial.facts["reach"] for trial in search.trials if "reach" in trial.facts]
+        return float(found)
 
-    assert reaches() == [0.25]
-    assert reaches(max_reach=20.0) == [0.05]
+    near, far, farther = [1.0, 2.0], [1.0, 5.0], [1.0, 9.0]
+    assert reach([0.4] * 4, [far, near, near, near]) == 0.25
+    assert reach([0.4] * 4, [far, near, near, near], max_reach=20.0) == 0.05
+    # It stalls three steps after the gain of the fourth.
+    assert reach([0.4, 0.4, 0.4, 0.6, 0.4, 0.4, 0.4], [near, near, farther, far, near, near, near]) == 0.25
 
 
 def test_a_hint_says_what_was_measured() -> None:

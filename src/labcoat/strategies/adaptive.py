@@ -288,9 +288,9 @@ async def improve(lab: Lab, branch: Branch, params: Adaptive, found: Guidance | 
 
 async def begin(lab: Lab, branch: Branch, siblings: Sequence[Branch], space: Space, params: Adaptive) -> None:
     """The first idea of a branch. Of those that the model gives, the one whose change is least like a sibling's."""
-    firsts = [(sibling.origin, sibling.ideas[0]) for sibling in siblings if sibling.ideas]
-    changes = [await space.change(origin.code, idea.trials[-1].code) for origin, idea in firsts]
-    taken = [idea.text for _, idea in firsts]
+    begun = [sibling for sibling in siblings if sibling.ideas]
+    changes = [await space.change(sibling.origin.code, sibling.trials[0].code) for sibling in begun]
+    taken = [sibling.ideas[0].text for sibling in begun]
     given: list[tuple[float, str, Edit]] = []
     while not given or (given[-1][0] > params.distinct and len(given) < params.asks):
         aside = Part("taken", "Ideas that are taken:", items=tuple(taken)) if taken else None
