@@ -20,11 +20,6 @@ Ours differs from the released program, for these reasons:
       (`remember`);
     - retries, history and rejected edits are as in our `autoresearch`, so the greedy phase is that strategy to the
       last letter: vectors are first asked for when branches begin.
-
-max_reach in the program, for GraphCodeBERT vectors summed over windows: Unlearning 130.98, ART 228.13, PrivacyMeter
-206.55, Fairlearn 293.84, AIF360 369.88, PFLlib 112.09, gCastle 337.54, Continual-Learning 223.28, Opacus 99.44,
-DomainBed-CM 334.65, DomainBed-OH 183.50, Solo-learn 57.88, CausalML 176.06, Lightly 111.15, PyCIL 265.08, USB 171.40,
-OpenOOD 433.05, EasyFSL 281.17.
 """
 
 from __future__ import annotations
@@ -71,7 +66,8 @@ class Adaptive(Params):
     remember: Literal["all", "branches"] = "all"
     """What branches are shown of the past: all of it, or without the greedy phase. Released: branches."""
     max_reach: float | None = Field(None, gt=0)
-    """Distance to the baseline that counts as far; none: that of the stalled greedy phase. Released: see above."""
+    """Distance to the baseline that counts as far; none: that of the stalled greedy phase. Released: 58 to 433,
+    a constant for each task, for GraphCodeBERT vectors summed over windows (docs/methods.md)."""
     centred: bool = False
     """Whether dimension is taken about the mean, as in the paper's process metric, or the baseline. Released: false."""
     shallow_window: int = Field(20, ge=1)
@@ -177,14 +173,9 @@ def origins(greedy: Branch, left: int, params: Adaptive) -> list[Trial]:
 def guidance(
     kept: Sequence[bool], codes: ArrayLike, baseline: ArrayLike, far: float, params: Adaptive
 ) -> Guidance | None:
-    """What the rules say before a step of a branch; None while it has too few.
+    """What the rules say to a branch: whether its trials were kept, (n,), and the vectors of their codes, (n, d).
 
-    Args:
-        kept: whether each of its trials was kept, (n,).
-        codes: the vectors of what was tried, (n, d).
-        baseline: the baseline's vector, (d,).
-        far: the distance to it that counts as 1.
-        params: windows and thresholds.
+    ``far`` is the distance from the baseline's vector, (d,), that counts as 1. None while there are too few trials.
     """
     if len(kept) < min(params.shallow_window, params.scattered_window):
         return None
