@@ -115,3 +115,16 @@ def test_geometry_follows_its_scale_and_not_the_order(codes: list[tuple[float, f
     assert 0 < measures.uniqueness(vectors) <= 1
     dimension = measures.effective_dimension(vectors)
     assert math.isnan(dimension) or 1 - 1e-9 <= dimension <= 2 + 1e-9
+
+
+def test_effective_dimension_about_another_point_than_the_mean() -> None:
+    codes = [(1.0, 0.0), (0.0, 1.0)]
+    assert measures.effective_dimension(codes) == pytest.approx(1)
+    assert measures.effective_dimension(codes, about=(0, 0)) == pytest.approx(2)
+    assert measures.effective_dimension([(1, 0), (1, 0)], "released", about=(1, 0)) == 0
+
+
+def test_cosine_is_zero_where_a_vector_is() -> None:
+    assert measures.cosine((2, 0), (3, 3)) == pytest.approx(0.5**0.5)
+    assert measures.cosine((1, 0), (-2, 0)) == pytest.approx(-1)
+    assert measures.cosine((0, 0), (1, 0)) == 0

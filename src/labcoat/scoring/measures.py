@@ -38,9 +38,10 @@ def reach(codes: ArrayLike, baseline: ArrayLike) -> float:
     return float(np.linalg.norm(vectors - np.asarray(baseline, float), axis=1).max())
 
 
-def effective_dimension(codes: ArrayLike, mode: Mode = "paper") -> float:
+def effective_dimension(codes: ArrayLike, mode: Mode = "paper", about: ArrayLike | None = None) -> float:
     """Effective dim: the participation ratio of the eigenvalues of the codes' covariance, (sum λ)² / sum λ².
 
+    It is taken about the codes' mean, or about another vector (d,), as AdaptiveSearch does about the baseline's.
     Undefined for fewer than two codes and for codes that are all equal: NaN in the paper's mode; the released code
     says 0.
     """
@@ -48,15 +49,30 @@ def effective_dimension(codes: ArrayLike, mode: Mode = "paper") -> float:
     undefined = 0.0 if mode == "released" else math.nan
     if len(vectors) < 2:
         return undefined
-    ratio = participation(vectors - vectors.mean(axis=0))
+    ratio = participation(vectors - (vectors.mean(axis=0) if about is None else np.asarray(about, float)))
     return undefined if ratio is None else ratio
 
 
 def participation(rows: ArrayLike) -> float | None:
-    """(sum λ)² / sum λ² over the eigenvalues λ of the rows' scalar products; None where all rows are zero."""
-    values = np.linalg.svd(_rows(rows), compute_uv=False) ** 2
-    values = values[values > 1e-10 * values.max(initial=0.0)]
-    return float(values.sum() ** 2 / (values**2).sum()) if len(values) else None
+    """(sum λ)² / sum λ² over the eigenvalues λ of the rows' scalar products; None where all rows are zero.
+
+    The sums are the trace of the matrix of scalar products and its squared Frobenius norm: no λ is needed. The
+    released code leaves out those up to 1e-10 of the largest, which no figure shows.
+    """
+    vectors = _rows(rows)
+    largest = np.abs(vectors).max(initial=0.0)
+    if not largest:
+        return None
+    vectors = vectors / largest  # squares of small numbers would vanish
+    products = vectors @ vectors.T
+    return float(np.trace(products) ** 2 / (products**2).sum())
+
+
+def cosine(a: ArrayLike, b: ArrayLike) -> float:
+    """Cosine of the angle between two vectors (d,); 0 where one of them is zero."""
+    one, other = np.asarray(a, float), np.asarray(b, float)
+    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / lengths if lengths else 0.0
 
 
 def uniqueness(codes: ArrayLike) -> float:

@@ -107,6 +107,7 @@ class World:
             sim/valley gives for the code.
         baseline: the metric of the untouched code.
         direction: which values of the metric are better.
+        scale: what else the task says of its metric: ``best``, ``worst``, ``display``.
         embedder: who gives the vectors of codes.
         models: who answers; ``Models({"review": ScriptedModel(answer), "*": OfflineMutator()})`` scripts one purpose.
         room: tokens that a prompt may have.
@@ -119,6 +120,7 @@ class World:
     outcomes: Callable[[int], Outcome] | None = None
     baseline: float = 0.5
     direction: Literal["higher", "lower"] = "higher"
+    scale: Mapping[str, Any] = field(default_factory=dict)
     embedder: Embedder = field(default_factory=HashedTokens)
     models: Models = field(default_factory=lambda: Models.parse("offline:mutate"))
     room: int = ROOM
@@ -155,7 +157,7 @@ class World:
 
     def _driver(self, strategy: Strategy, journal: Journal, steps: int, seed: int) -> WorldDriver:
         valley = catalog.find("sim/valley")
-        metric = Metric(name=METRIC, direction=self.direction)
+        metric = Metric(name=METRIC, direction=self.direction, **self.scale)
         task = Task(valley.folder, valley.manifest.model_copy(update={"metric": metric}))
         bench = SimulatedBench(valley) if self.outcomes is None else ScriptedBench(valley, self, lambda: driver.tried)
         driver = WorldDriver(
