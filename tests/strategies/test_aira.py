@@ -160,12 +160,13 @@ def test_a_leaf_whose_children_fail_is_left_after_a_while() -> None:
     tree = a_tree(num_children=2, uct_c=0.25)
     other, good = (grow(tree, [tree.root], value) for value in (0.5, 0.9))
     grow(tree, [tree.root, other], 0.6)
-    failures = 0
-    while (path := tree.select())[1] is good:
-        assert path == [tree.root, good]
-        grow(tree, path, None)
-        failures += 1
-    assert 1 <= failures <= 5
+    for _ in range(5):
+        if (path := tree.select())[1] is good:
+            assert path == [tree.root, good]
+            grow(tree, path, None)
+    assert tree.select()[1] is other
+    failures = good.visits - 1
+    assert 1 <= failures < 5
     assert good.total == pytest.approx(0.9 + failures * 0.5)
 
 

@@ -504,6 +504,6 @@ def test_it_beats_the_control_where_nothing_fails_and_where_much_does(simulate: 
 
 def test_a_rejected_edit_costs_a_step_and_gives_no_program(simulate: Callable[..., History]) -> None:
     talk = Models({"*": ScriptedModel(lambda prompt, call: "I would rather talk about it.")})
-    run = simulate("openevolve", steps=7, model=talk)
-    assert [step.outcome.status for step in run.trials] == ["edit_failed"] * 7
+    run = simulate("openevolve", steps=12, model=talk, params={"exploration_ratio": 1})
+    assert [step.outcome.status for step in run.trials] == ["edit_failed"] * 12
     assert {step.parent for step in run.trials} == {0}
