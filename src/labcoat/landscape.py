@@ -9,7 +9,7 @@ A code is a point: the positive constants ``C1``, ``C2``, ... that it assigns. T
     height = the mean t of all groups                    1 at the optimum, and nowhere more
 
 Whatever is random (optima, codes that fail, noise) is drawn by hashing what it depends on: the same trial gives the
-same number, on every machine and in every order.
+same number, in whatever order trials are made.
 """
 
 from __future__ import annotations
