@@ -24,7 +24,7 @@ from labcoat.sim import Cell, Failure, Grid, run_all, run_cell
 from labcoat.sim.grid import MODEL
 
 FULL = 96_000
-WARM = 100
+WARM = 300
 
 
 def spent() -> float:
