@@ -26,7 +26,7 @@ from labcoat.cli.task import app
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.task import Task
 from tests.bench import conftest
-from tests.bench.tiny import DATA, MANIFEST, PREDICT, SCORER, make_task, program
+from tests.bench.tiny import CONSTANT, DATA, MANIFEST, SCORER, WITHOUT_FIT, make_task, program
 from tests.bench.users import run_as_nobody
 
 shared, bwrap, open_folder = conftest.shared, conftest.bwrap, conftest.open_folder
@@ -130,12 +130,7 @@ def test_a_sound_task_passes(
 
 
 def test_a_task_without_fit(numpy_environment: Environment, bwrap: sandbox.Bubblewrap, open_folder: Path) -> None:
-    start, _, rest = MANIFEST.partition("[[phase]]\n")
-    task = small(
-        open_folder / "task",
-        manifest=start + "[[phase]]\n" + rest.partition("[[phase]]\n")[2],
-        main=program(predict=PREDICT.partition("np.save")[0] + "np.save(f'{out}/prediction.npy', x * 0 + 2.5)"),
-    )
+    task = small(open_folder / "task", manifest=WITHOUT_FIT, main=CONSTANT)
     rows = check(task, adversaries=some("leftovers", "survivor", "fifo_out", "fifo_artefact", "disk")).rows
     assert {row.adversary: row.verdict for row in rows} == {
         "leftovers": "holds", "survivor": "holds", "disk": "holds", "fifo_out": "holds", "fifo_artefact": "not run",

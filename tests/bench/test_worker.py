@@ -14,7 +14,7 @@ from labcoat.bench.outcome import Measure, Outcome
 from labcoat.errors import CannotRunHere
 from labcoat.tree import Code, sha256
 from tests.bench.conftest import OpenBench
-from tests.bench.tiny import CONSTRAINT, DATA, FIT, MANIFEST, PREDICT, SCORER, candidate, program
+from tests.bench.tiny import CONSTANT, CONSTRAINT, DATA, FIT, MANIFEST, PREDICT, SCORER, WITHOUT_FIT, candidate, program
 
 VALUE = "np.save(f'{artefact}/level.npy', %s)"
 
@@ -211,10 +211,7 @@ def test_an_output_on_which_two_scorers_fail_makes_that_trial_a_crash(
 
 
 def test_a_task_without_fit(open_bench: OpenBench, either: sandbox.Sandbox) -> None:
-    start, _, rest = MANIFEST.partition("[[phase]]\n")
-    manifest = start + "[[phase]]\n" + rest.partition("[[phase]]\n")[2].replace('"{artefact}", ', "")
-    lines = "import sys\nimport numpy as np\n_, inputs, out = sys.argv[1:]\nx = np.load(f'{inputs}/x.npy')\n"
-    bench = open_bench(either, manifest=manifest, main=lines + "np.save(f'{out}/prediction.npy', x * 0 + 2.5)")
+    bench = open_bench(either, manifest=WITHOUT_FIT, main=CONSTANT)
     with bench.trial(bench.task.baseline, 0) as (found, kept):
         assert found.status == "ok" and kept is None and found.artefact is None
         assert len(found.executions) == 2
