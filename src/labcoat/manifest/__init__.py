@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from labcoat.manifest.phase import Phase
 from labcoat.manifest.reported import Mount, Report
 from labcoat.manifest.table import AbsolutePath, Place, RelativePath, Table
+
+NUMBERS = sorted({np.dtype(code).name for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"})
+"""What arrays may be made of."""
 
 
 class Prompt(Table):
@@ -77,8 +81,16 @@ class Output(Table):
     name: str = Field(pattern="^[a-z][a-z0-9_]*$")
     dtype: list[str] = Field(min_length=1)
     """Accepted dtypes, as numpy spells them: ``int64``, ``float32``, ``bool`` ..."""
-    shape: list[int | str]
+    shape: list[Annotated[int, Field(ge=0)] | str]
     """Each axis a number or a name that the problem defines, such as ``rows``."""
+
+    @field_validator("dtype")
+    @classmethod
+    def _numbers(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in NUMBERS:
+                raise ValueError(f"{name!r} is none of {', '.join(NUMBERS)}")
+        return names
 
 
 class Score(Table):
@@ -199,6 +211,8 @@ class Manifest(Table):
             raise ValueError("output: name at least one array that `predict` writes")
         if self.simulation is not None and (names or self.output or self.data.source or self.data.asset):
             raise ValueError("simulation: a simulated task has no phase, output, data.source or data.asset")
+        if len({output.name for output in self.output}) < len(self.output):
+            raise ValueError("output: two arrays have the same name")
         self._phases_fit_together()
         return self
 

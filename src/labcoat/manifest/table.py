@@ -34,6 +34,6 @@ Place = Annotated[str, AfterValidator(check_place)]
 
 
 class Table(BaseModel):
-    """A table of the manifest: unknown keys are errors, values never change."""
+    """A table of the manifest: unknown keys are errors, types are meant, numbers are finite, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
