@@ -17,6 +17,7 @@ from labcoat.errors import InputError
 from labcoat.new_task import Wishes, argv, environment_of, long, make, quoted, slug
 from labcoat.snapshot import look
 from labcoat.task import Task
+from tests.bench.test_environment import disk
 from tests.own.conftest import Make
 from tests.own.small import base_python, state
 
@@ -195,6 +196,14 @@ def test_a_folder_that_exists_is_not_overwritten(new: Make, open_folder: Path) -
     with pytest.raises(InputError, match="task: exists; name another folder with --to"):
         new()
     assert [path.name for path in (open_folder / "task").iterdir()] == ["mine"]
+
+
+def test_a_folder_that_cannot_be_made_is_named_and_nothing_is_left(new: Make, open_folder: Path) -> None:
+    with disk(open_folder / "small", megabytes=1) as place:
+        (place / "fill").write_bytes(bytes((1 << 20) - 4096))
+        with pytest.raises(InputError, match=r"small/task: cannot be made: .*No space left.*--to"):
+            new(to=place / "task")
+        assert [path.name for path in place.iterdir()] == ["fill"]
 
 
 def test_it_goes_beside_by_default(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
