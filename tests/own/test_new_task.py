@@ -172,6 +172,8 @@ def test_a_link_in_the_project_is_mounted_where_it_leads(new: Make, project: Pat
         ({"prompt": "@/no/such"}, "--prompt @/no/such: cannot be read"),
         ({"python": Path("/etc")}, "/etc: no Python there"),
         ({"id": "Nonsense"}, r"^task\.toml: 1 field\(s\) to correct\n  id: String should match"),
+        ({"metric": ""}, "metric.name: not a name: ''"),
+        ({"metric": "lo\nss"}, r"metric.name: not a name: 'lo\\nss'"),
         ({"metric_file": "/abs.json"}, "report.file: .*relative path"),
     ],
 )

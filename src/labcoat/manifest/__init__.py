@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from labcoat.manifest.phase import Phase
 from labcoat.manifest.reported import Mount, Report
-from labcoat.manifest.table import AbsolutePath, Place, RelativePath, Table
+from labcoat.manifest.table import AbsolutePath, Name, Place, RelativePath, Table
 
 NUMBERS = sorted({np.dtype(code).name for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"})
 """What arrays may be made of."""
@@ -120,7 +120,7 @@ class Test(Table):
 class Metric(Table):
     """The number that a strategy improves."""
 
-    name: str
+    name: Name
     direction: Literal["higher", "lower"]
     best: float | None = None
     worst: float | None = None
@@ -139,7 +139,7 @@ class Metric(Table):
 class Constraint(Table):
     """A bound on a second metric; a trial that breaks an enforced one is a ``violation``."""
 
-    metric: str
+    metric: Name
     side: Literal["at_least", "at_most"]
     reference: Literal["baseline"] | float
     tolerance: float = Field(0.0, ge=0)

@@ -28,6 +28,14 @@ def check_place(path: str) -> str:
     return path
 
 
+def check_name(name: str) -> str:
+    """Return ``name`` if it can be looked for in a line of text, else raise ValueError."""
+    if not name.isprintable() or not name.strip():
+        raise ValueError(f"not a name: {name!r}")
+    return name
+
+
+Name = Annotated[str, AfterValidator(check_name)]
 RelativePath = Annotated[str, AfterValidator(check_path)]
 AbsolutePath = Annotated[str, AfterValidator(check_absolute)]
 Place = Annotated[str, AfterValidator(check_place)]
