@@ -46,6 +46,7 @@ def spoil(folder: Path, old: str, new: str) -> None:
         ("timeout = 60", 'timeout = 60\nfeed = "units"', "make each unit a problem"),
         ("timeout = 60", "timeout = 60\nartefact_mb = 1", "artefact_mb: it is fit that leaves an artefact"),
         ("timeout = 300", "timeout = 300\nartefact_mb = 9999", "artefact_mb is more than resources.disk_mb"),
+        ("memory_mb = 2048", "memory_mb = 99999999999", r"resources\.memory_mb: Input should be less than or equal"),
         ("timeout = 300", "timeout = inf", r"phase\.0\.timeout: Input should be a finite number"),
         ("timeout = 300", 'timeout = 300\npasses = "2"', r"phase\.0\.passes: Input should be a valid integer"),
         ("[metric]", "[test]\nrefit = 1\n[metric]", r"test\.refit: Input should be a valid boolean"),

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from labcoat.manifest.phase import Phase
 from labcoat.manifest.reported import Mount, Report
-from labcoat.manifest.table import AbsolutePath, Name, Place, RelativePath, Table
+from labcoat.manifest.table import MOST_MB, AbsolutePath, Name, Place, RelativePath, Table
 
 NUMBERS = sorted({np.dtype(code).name for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"})
 """What arrays may be made of."""
@@ -99,7 +99,7 @@ class Score(Table):
     requires: list[str] = []
     """Requirements for pip, pinned, of an environment of the scorer's own; numpy among them."""
     timeout: float = Field(60, gt=0)
-    memory_mb: int = Field(2048, ge=64)
+    memory_mb: int = Field(2048, ge=64, le=MOST_MB)
 
     @field_validator("requires")
     @classmethod

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from labcoat.manifest.table import Table
+from labcoat.manifest.table import MOST_MB, Table
 
 DATA_FILES = (".npy", ".npz", ".safetensors", ".json")
 """What an artefact that is read as data may hold."""
@@ -24,11 +24,11 @@ class Resources(Table):
 
     cpus: int = Field(1, ge=1)
     """Processors that it runs on, and threads that numerical libraries start."""
-    memory_mb: int = Field(2048, ge=64)
+    memory_mb: int = Field(2048, ge=64, le=MOST_MB)
     """Memory of the whole process tree, in MiB."""
-    processes: int = Field(128, ge=1)
+    processes: int = Field(128, ge=1, le=1 << 22)
     """Processes and threads of the whole tree."""
-    disk_mb: int = Field(1024, ge=1)
+    disk_mb: int = Field(1024, ge=1, le=MOST_MB)
     """Largest file that may be written, in MiB."""
     gpus: int = Field(0, ge=0)
     """GPUs that it sees, its own while it runs."""

@@ -13,6 +13,10 @@ SYSTEM = ["/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/tmp", "/usr/bin", "
 """What a sandbox itself puts in its place: nothing of the user's can stand there or around it."""
 
 
+MOST_MB = 1 << 30
+"""A limit above these MiB is none: sums of bytes would no longer fit into what the kernel takes."""
+
+
 def check_absolute(path: str) -> str:
     """Return ``path`` if it is a plain absolute path, else raise ValueError."""
     pure = PurePosixPath(path)
