@@ -260,11 +260,13 @@ def labcoat(*args: object) -> tuple[int, str, str]:
 def test_the_command_tries_once_and_says_what_self_reported_means(
     project: Path, open_folder: Path, bwrap: object
 ) -> None:
+    (project / "strange\nname").touch()
     options = ["--edit", "src/*.py", "--metric", "loss", "--direction", "lower", "--data", project / "data"]
     options += ["--to", open_folder / "task", "--command", "python train.py --seed {seed}"]
     code, out, err = labcoat(project, *options)
     assert code == 0, err
     assert "left out    .env (may hold keys: never copied)" in out
+    assert r"left out    'strange\nname' (its name is not plain text)" in out
     assert "number      loss = 2 (lower is better), " in out
     assert "A candidate can print anything" in out and f"run {open_folder}/task --steps 10" in out
 
