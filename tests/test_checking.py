@@ -26,6 +26,7 @@ from labcoat.cli.task import app
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.task import Task
 from tests.bench import conftest
+from tests.bench import test_problem_words as problem_words
 from tests.bench.tiny import CONSTANT, DATA, MANIFEST, SCORER, WITHOUT_FIT, make_task, program
 from tests.bench.users import run_as_nobody
 
@@ -135,6 +136,15 @@ def test_a_task_without_fit(numpy_environment: Environment, bwrap: sandbox.Bubbl
     assert {row.adversary: row.verdict for row in rows} == {
         "leftovers": "holds", "survivor": "holds", "disk": "holds", "fifo_out": "holds", "fifo_artefact": "not run",
     }  # fmt: skip
+
+
+def test_what_a_unit_leaves_for_the_next_is_no_finding(
+    numpy_environment: Environment, bwrap: sandbox.Bubblewrap, open_folder: Path
+) -> None:
+    main = problem_words.program(problem_words.SUM).text("main.py")
+    task = small(open_folder / "task", problem_words.UNITS_DATA, manifest=problem_words.units(), main=main)
+    rows = check(task, adversaries=some("results", "leftovers", "other_runs")).rows
+    assert [row.verdict for row in rows] == ["holds"] * 3, broken(rows)
 
 
 def test_without_a_sandbox_only_what_does_no_harm_is_tried(

@@ -45,6 +45,15 @@ def spoil(folder: Path, old: str, new: str) -> None:
         ("timeout = 300", 'timeout = 300\nafter = "each"', 'after = "each" says when predict runs'),
         ("timeout = 60", 'timeout = 60\nfeed = "units"', "make each unit a problem"),
         ("timeout = 60", "timeout = 60\nartefact_mb = 1", "artefact_mb: it is fit that leaves an artefact"),
+        ("timeout = 300", "timeout = 300\nartefact_mb = 9999", "artefact_mb is more than resources.disk_mb"),
+        ("memory_mb = 2048", "memory_mb = 99999999999", r"resources\.memory_mb: Input should be less than or equal"),
+        ("timeout = 300", "timeout = inf", r"phase\.0\.timeout: Input should be a finite number"),
+        ("timeout = 300", 'timeout = 300\npasses = "2"', r"phase\.0\.passes: Input should be a valid integer"),
+        ("[metric]", "[test]\nrefit = 1\n[metric]", r"test\.refit: Input should be a valid boolean"),
+        ("{seed}", "{seed:d}", r"argv uses \{seed:d\}; fit knows"),
+        ("{seed}", "\\u0000", "argv: an empty program or a null character"),
+        ('dtype = ["', 'dtype = ["float46", "', r"output\.0\.dtype: 'float46' is none of bool, "),
+        ("[metric]", '[[output]]\nname = "y"\ndtype = ["bool"]\nshape = [-1]\n[metric]', r"output\.\d\.shape\.0"),
         ("timeout = 60", 'timeout = 60\nafter = "each"', 'after = "each" needs a fit with feed = "units" and one pass'),
         ("{seed}", "{assets}", r"phase fit: argv uses \{assets\}, and data\.asset names none"),
         (
@@ -87,6 +96,16 @@ def test_words_that_need_a_fit_are_refused_without_one(tmp_path: Path, old: str,
 def test_a_harness_needs_its_folder(copy: Path) -> None:
     spoil(copy, "timeout = 60", 'timeout = 60\ncode = "harness"')
     with pytest.raises(InputError, match=r"adult/harness: missing; .*task\.toml needs it"):
+        Task.load(copy)
+    (copy / "harness").mkdir()
+    with pytest.raises(InputError, match=r"adult/harness: it holds no program; see .*task\.toml"):
+        Task.load(copy)
+
+
+def test_a_harness_that_nothing_runs_is_refused(copy: Path) -> None:
+    (copy / "harness").mkdir()
+    (copy / "harness/main.py").write_text("")
+    with pytest.raises(InputError, match=r'adult/harness: no phase has code = "harness"; see .*task\.toml'):
         Task.load(copy)
 
 
@@ -203,6 +222,7 @@ def test_the_statement_tells_what_is_not_plain(copy: Path) -> None:
     spoil(copy, "timeout = 60", 'timeout = 60\ncode = "harness"\nafter = "each"')
     spoil(copy, "[metric]", "[test]\nrefit = true\n[metric]")
     (copy / "harness").mkdir()
+    (copy / "harness/main.py").write_text("")
     statement = Task.load(copy).statement
     assert "fit goes through them once, each in a fresh process" in statement and "of at most 7 MiB" in statement
     assert "predict runs after each unit" in statement

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from labcoat.bench.home import reason
 from labcoat.bench.outcome import Outcome
 from labcoat.errors import CannotRunHere
 from labcoat.record import sync_folder
@@ -36,7 +37,7 @@ class Kept:
         except OSError as error:
             shutil.rmtree(half, ignore_errors=True)
             raise CannotRunHere(
-                f"{half}: cannot keep the artefact: {error.strerror}; free some space and give the same command again"
+                f"{half}: cannot keep the artefact: {reason(error)}; free some space and give the same command again"
             ) from None
 
     def only(self, outcomes: list[Outcome]) -> None:

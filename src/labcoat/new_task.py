@@ -77,16 +77,20 @@ def make(wishes: Wishes) -> Made:
         if not matches_any(glob, snapshot):
             raise InputError(f"--edit {glob!r}: names no file of {project} that was taken{hint(glob, snapshot)}")
     prefix, why = environment_of(project, wishes.python)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as aside:
-        new = Path(aside) / "task"
-        snapshot.write(new / "workspace")
-        (new / "task.toml").write_text(manifest(wishes, project, prefix, mounts), encoding="utf-8")
-        try:
-            Task.load(new)
-        except InputError as error:
-            raise InputError(str(error).replace(f"{new}/", "")) from None
-        new.rename(folder)
+    text = manifest(wishes, project, prefix, mounts)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as aside:
+            new = Path(aside) / "task"
+            snapshot.write(new / "workspace")
+            (new / "task.toml").write_text(text, encoding="utf-8")
+            try:
+                Task.load(new)
+            except InputError as error:
+                raise InputError(str(error).replace(f"{new}/", "")) from None
+            new.rename(folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error}; correct that, or name another folder with --to") from None
     return Made(Task.load(folder), snapshot, f"{prefix} ({why})")
 
 

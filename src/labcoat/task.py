@@ -53,6 +53,9 @@ class Task:
         for needed in task.needed_files():
             if not (folder / needed).exists():
                 raise InputError(f"{folder / needed}: missing; {path} needs it")
+        if bool(task.harness) != task.has_harness:
+            word = 'no phase has code = "harness"' if task.harness else "it holds no program"
+            raise InputError(f"{folder / 'harness'}: {word}; see {path}")
         try:
             editable = task.editable_files(task.baseline)
         except ValueError as error:
@@ -128,8 +131,12 @@ class Task:
             return ["workspace", *([module] if module else [])]
         if self.manifest.integrity == "self-reported":
             return ["workspace"]
-        harness = ["harness"] if any(phase.code == "harness" for phase in self.manifest.phase) else []
-        return ["workspace", "data.py", "scorer.py", *harness]
+        return ["workspace", "data.py", "scorer.py", *(["harness"] if self.has_harness else [])]
+
+    @property
+    def has_harness(self) -> bool:
+        """Whether a phase runs the task's own program."""
+        return any(phase.code == "harness" for phase in self.manifest.phase)
 
     @cached_property
     def baseline(self) -> Code:

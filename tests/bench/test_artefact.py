@@ -17,11 +17,22 @@ def test_files_are_copied_and_hashed(tmp_path: Path) -> None:
     code.write(tmp_path / "source")
     (tmp_path / "source/model.bin").chmod(0)
     (tmp_path / "source/parts").chmod(0)
-    files = artefact.keep(tmp_path / "source", tmp_path / "kept", cap=3)
+    files = artefact.keep(tmp_path / "source", tmp_path / "kept", cap=23)
     assert files == {"model.bin": sha256(b"\0\1"), "parts/a/w.txt": sha256(b"w")}
     assert artefact.hash_of(files) == code.sha == Code.read(tmp_path / "kept").sha
     assert (tmp_path / "kept/parts").stat().st_mode & 0o777 == 0o755
     assert (tmp_path / "kept/model.bin").stat().st_mode & 0o777 == 0o644
+
+
+def test_names_are_bytes_too_and_what_was_taken_once_is_taken_again(tmp_path: Path) -> None:
+    for unit in range(3):
+        (tmp_path / "units" / str(unit) / ("d/" * 20)).mkdir(parents=True)
+        for number in range(artefact.MOST_FILES // 2):
+            (tmp_path / "units" / str(unit) / f"{number:0100d}").touch()
+    with pytest.raises(BadOutput, match="more than 100000 bytes"):
+        artefact.keep(tmp_path / "units/0", tmp_path / "a", cap=100_000)
+    files = artefact.keep(tmp_path / "units", tmp_path / "b", cap=None)
+    assert len(files) == 3 * artefact.MOST_FILES // 2
 
 
 def test_caps(tmp_path: Path) -> None:

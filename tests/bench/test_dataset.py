@@ -215,6 +215,12 @@ def test_salted_data_are_this_installations_own(
         ),
         (DATA + "(out / 'val/0').rename(out / 'val/first')", "val/0, val/1"),
         (DATA.replace('("val", [4, 5])', '("val", [])'), "did not write val"),
+        (DATA + "(out / 'val/1').rename(out / 'val/2')", "val/0, val/1 .* and nothing else"),
+        (DATA + "(out / 'val/1').rename(out / 'val/\u00b2')", "val/0, val/1 .* and nothing else"),
+        (DATA + "(out / 'val/0/problem.json').write_text('[')", "val/0/problem.json with a whole number for rows"),
+        (DATA + "(out / 'val/0/problem.json').write_text('{}')", "val/0/problem.json with a whole number for rows"),
+        (DATA + "(out / 'train/link').symlink_to('/etc/hostname')", "it left train/link, a link or a special file"),
+        (DATA + "import os\nos.mkfifo(out / 'train/pipe')", "it left train/pipe, a link or a special file"),
     ],
 )
 def test_a_data_py_that_breaks_its_contract(
@@ -224,6 +230,15 @@ def test_a_data_py_that_breaks_its_contract(
         prepare(make_task(open_folder / "task", data=data), numpy_environment)
     assert "data.py" in str(caught.value)
     assert not list((open_folder / "home/data").glob("*/train"))
+
+
+def test_a_fit_that_is_added_needs_its_data(numpy_environment: Environment, index: Path, open_folder: Path) -> None:
+    head, _, predict = MANIFEST.split("[[phase]]")
+    plain = f"{head}[[phase]]{predict}".replace('"{artefact}", ', "")
+    data = DATA.replace('(out / "train").mkdir()\n', "").replace('np.save(out / "train/y.npy"', "print('none'")
+    prepare(make_task(open_folder / "plain", manifest=plain, data=data), numpy_environment)
+    with pytest.raises(InputError, match="it did not write train"):
+        prepare(make_task(open_folder / "fitted", data=data), numpy_environment)
 
 
 def test_the_fingerprint_covers_every_file(tmp_path: Path) -> None:

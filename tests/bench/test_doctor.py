@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from labcoat.bench.doctor import Diagnosis, Row
 from labcoat.bench.environment import Environment
 from labcoat.bench.process import Finished
 from labcoat.cli import app
+from tests.bench.test_environment import disk
 from tests.bench.users import run_as_nobody
 from tests.docs.test_docs import check
 
@@ -121,6 +123,18 @@ def test_a_home_that_cannot_be_used_is_a_row_and_the_rest_is_tried_elsewhere(
     assert rows["home"].state == "missing" and "set LABCOAT_HOME to a folder" in rows["home"].remedy
     assert rows["files"].state == rows["disk"].state == "holds" and found.lacking == ["home"]
     assert os.environ["LABCOAT_HOME"] == str(open_folder / "file/below")
+
+
+def test_a_full_home_is_a_row_too(
+    bwrap: sandbox.Bubblewrap, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with disk(open_folder / "small", megabytes=1) as place:
+        monkeypatch.setenv("LABCOAT_HOME", str(place / "home"))
+        with suppress(OSError):
+            (place / "fill").write_bytes(bytes(900 << 10))
+        rows = by_name(doctor.examine())
+    assert rows["home"].state == "missing" and "free some space" in rows["home"].remedy
+    assert rows["files"].state == rows["disk"].state == "holds"
 
 
 def test_little_space_is_a_weakness(labcoat_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

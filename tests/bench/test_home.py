@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -38,6 +39,16 @@ def test_errors_of_the_file_system_name_folder_and_remedy(code: int, said: str) 
     with pytest.raises(FileNotFoundError), home.named(Path("/some/where")):
         raise FileNotFoundError(errno.ENOENT, "ours")
     assert ("free some space" in str(home.trouble(Path("/x"), OSError(code, "")))) == (code == errno.ENOSPC)
+
+
+def test_a_tree_that_cannot_be_copied_is_named_with_what_the_system_says(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/nowhere").symlink_to("gone")
+    with (
+        pytest.raises(CannotRunHere, match=r"^/some/where: \[Errno 2\] No such file.*free"),
+        home.named(Path("/some/where")),
+    ):
+        shutil.copytree(tmp_path / "tree", tmp_path / "copy")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labcoat.bench import numbers
+from labcoat.bench import numbers, streams
 from labcoat.bench.outputs import BadOutput
 
 
@@ -22,7 +22,8 @@ from labcoat.bench.outputs import BadOutput
         ("acc", '{"acc": 0.5, "n": 3}', 0.5),
         ("acc", "\x1b[1macc\x1b[0m: \x1b[32m0.75\x1b[0m\n", 0.75),
         ("acc", "acc: 0.5.", 0.5),
-        ("acc", "acc: 0.5\nacc: 3/10 and acc: 5e or acc: 1st", 0.5),
+        ("acc", "acc: 1,234.5, n = 3", 1234.5),
+        ("acc", "acc: 0.5\nacc: 12,34 and acc: 3/10 and acc: 5e or acc: 1st", 0.5),
     ],
 )
 def test_the_last_number_of_that_name_counts(name: str, said: str, value: float) -> None:
@@ -37,6 +38,15 @@ def test_not_a_number_is_read_as_such() -> None:
 def test_loggers_write_to_standard_error_and_what_is_printed_comes_first() -> None:
     assert numbers.printed("loss", "no news", "INFO loss: 3") == 3
     assert numbers.printed("loss", "loss: 2", "INFO loss: 3") == 2
+
+
+def test_of_much_only_the_end_counts() -> None:
+    much = streams.HeadTail()
+    much.feed(b"loss: 9\n" + b"x" * streams.HEAD + b"a_" + b"loss: 5\n".ljust(streams.TAIL))
+    with pytest.raises(BadOutput, match="of much only the last 48 KiB"):
+        numbers.printed("loss", much.text(), "")
+    much.feed(b"loss: 4\n")
+    assert numbers.printed("loss", much.text(), "") == 4
 
 
 def test_a_missing_number_says_what_was_looked_for_and_shows_the_end() -> None:

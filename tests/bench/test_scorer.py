@@ -15,7 +15,7 @@ from labcoat.bench.outputs import BadOutput
 from labcoat.bench.scorer import Lines, Scorer, ScorerFailed
 from labcoat.bench.worker import SandboxedBench
 from tests.bench.conftest import OpenBench
-from tests.bench.tiny import MANIFEST, SCORER
+from tests.bench.tiny import DATA, MANIFEST, SCORER
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def test_the_scorer_has_no_network_and_sees_one_split(
 ) -> None:
     look = """import os, socket
 def score(outputs, answers):
-    walks = [walk for top in ("/answers", "/outputs", "/scorer") for walk in os.walk(top)]
+    walks = [walk for top in ("/split", "/outputs", "/scorer") for walk in os.walk(top)]
     seen = sorted(os.path.join(folder, name) for folder, _, names in walks for name in names)
     raise ValueError(" ".join([*seen, *os.listdir("/"), *[name for _, name in socket.if_nameindex()]]))
 """
@@ -97,13 +97,21 @@ def score(outputs, answers):
         scorer.score(bench.dataset.val[0], outputs(1.0))
     files = [word for word in str(caught.value).split() if word.startswith("/")]
     assert files == [
-        "/answers/0/y.npy",
-        "/answers/1/y.npy",
         "/outputs/1/prediction.npy",
         "/scorer/score_server.py",
         "/scorer/scorer.py",
+        *(f"/split/{n}/{name}" for n in (0, 1) for name in ("answers/y.npy", "inputs/x.npy", "problem.json")),
     ]
-    assert not {"ws", "train", "inputs"} & set(str(caught.value).split())
+    assert not {"ws", "train", "artefact"} & set(str(caught.value).split())
+
+
+@pytest.mark.slow
+def test_a_split_may_have_thousands_of_problems(
+    open_bench: OpenBench, bwrap: sandbox.Bubblewrap, open_folder: Path
+) -> None:
+    bench = open_bench(bwrap, data=DATA.replace("[4, 5]", "[4] * 3100"))  # bwrap takes 3,000 folders
+    with opened(bench, open_folder / "scorer") as scorer:
+        assert scorer.score(bench.dataset.val[3099], outputs(3101.5))["error"] == (0.0, 0.1)
 
 
 def test_a_failing_scorer_stops_a_trial(open_bench: OpenBench, bwrap: sandbox.Bubblewrap) -> None:

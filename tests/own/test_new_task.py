@@ -17,6 +17,7 @@ from labcoat.errors import InputError
 from labcoat.new_task import Wishes, argv, environment_of, long, make, quoted, slug
 from labcoat.snapshot import look
 from labcoat.task import Task
+from tests.bench.test_environment import disk
 from tests.own.conftest import Make
 from tests.own.small import base_python, state
 
@@ -171,6 +172,8 @@ def test_a_link_in_the_project_is_mounted_where_it_leads(new: Make, project: Pat
         ({"prompt": "@/no/such"}, "--prompt @/no/such: cannot be read"),
         ({"python": Path("/etc")}, "/etc: no Python there"),
         ({"id": "Nonsense"}, r"^task\.toml: 1 field\(s\) to correct\n  id: String should match"),
+        ({"metric": ""}, "metric.name: not a name: ''"),
+        ({"metric": "lo\nss"}, r"metric.name: not a name: 'lo\\nss'"),
         ({"metric_file": "/abs.json"}, "report.file: .*relative path"),
     ],
 )
@@ -195,6 +198,14 @@ def test_a_folder_that_exists_is_not_overwritten(new: Make, open_folder: Path) -
     with pytest.raises(InputError, match="task: exists; name another folder with --to"):
         new()
     assert [path.name for path in (open_folder / "task").iterdir()] == ["mine"]
+
+
+def test_a_folder_that_cannot_be_made_is_named_and_nothing_is_left(new: Make, open_folder: Path) -> None:
+    with disk(open_folder / "small", megabytes=1) as place:
+        (place / "fill").write_bytes(bytes((1 << 20) - 4096))
+        with pytest.raises(InputError, match=r"small/task: cannot be made: .*No space left.*--to"):
+            new(to=place / "task")
+        assert [path.name for path in place.iterdir()] == ["fill"]
 
 
 def test_it_goes_beside_by_default(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,11 +260,13 @@ def labcoat(*args: object) -> tuple[int, str, str]:
 def test_the_command_tries_once_and_says_what_self_reported_means(
     project: Path, open_folder: Path, bwrap: object
 ) -> None:
+    (project / "strange\nname").touch()
     options = ["--edit", "src/*.py", "--metric", "loss", "--direction", "lower", "--data", project / "data"]
     options += ["--to", open_folder / "task", "--command", "python train.py --seed {seed}"]
     code, out, err = labcoat(project, *options)
     assert code == 0, err
     assert "left out    .env (may hold keys: never copied)" in out
+    assert r"left out    'strange\nname' (its name is not plain text)" in out
     assert "number      loss = 2 (lower is better), " in out
     assert "A candidate can print anything" in out and f"run {open_folder}/task --steps 10" in out
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import sys
 from pathlib import Path
 
 from labcoat.bench.outputs import BadOutput, Tampered, kind, open_folder
@@ -24,7 +23,7 @@ def keep(source: Path, target: Path, cap: int | None, data_only: bool = False) -
     Args:
         source: what the candidate could write.
         target: must not exist.
-        cap: bytes in all; None for an artefact that was taken before.
+        cap: bytes in all, those of names among them; None for an artefact that was taken before, unit by unit.
         data_only: whether it may hold files of data alone, as a program of ours will read it.
 
     Returns:
@@ -36,7 +35,7 @@ def keep(source: Path, target: Path, cap: int | None, data_only: bool = False) -
     """
     handle = open_folder(source)
     try:
-        return _Copy(sys.maxsize if cap is None else cap, data_only).folder(handle, target, "", 0)
+        return _Copy(cap, data_only).folder(handle, target, "", 0)
     finally:
         os.close(handle)
 
@@ -47,11 +46,11 @@ def hash_of(files: dict[str, str]) -> str:
 
 
 class _Copy:
-    def __init__(self, cap: int, data_only: bool) -> None:
-        self.left, self.cap, self.count, self.data_only = cap, cap, 0, data_only
+    def __init__(self, cap: int | None, data_only: bool) -> None:
+        self.cap, self.bytes, self.count, self.data_only = cap, 0, 0, data_only
 
     def folder(self, handle: int, target: Path, prefix: str, depth: int) -> dict[str, str]:
-        if depth > MOST_DEPTH:
+        if self.cap is not None and depth > MOST_DEPTH:
             raise BadOutput(f"/artefact holds folders nested deeper than {MOST_DEPTH}")
         target.mkdir()
         target.chmod(0o755)
@@ -59,7 +58,7 @@ class _Copy:
         with os.scandir(handle) as entries:
             for entry in entries:
                 self.count += 1
-                if self.count > MOST_FILES:
+                if self.cap is not None and self.count > MOST_FILES:
                     raise BadOutput(f"/artefact holds more than {MOST_FILES} entries")
                 found |= self.entry(handle, entry.name, target, prefix, depth)
         return found
@@ -69,6 +68,7 @@ class _Copy:
         shown = ascii(f"/artefact/{path}")[:200]
         if not name.isprintable():  # also bytes that are not UTF-8: they would not survive the journal
             raise BadOutput(f"{shown} is not a printable name")
+        self.take(len(name.encode()))  # or names of empty files would carry what the cap keeps out
         state = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISDIR(state.st_mode):
             if state.st_mode & stat.S_IRWXU != stat.S_IRWXU:  # an ordinary user's worker may have closed it to us
@@ -84,9 +84,7 @@ class _Copy:
             raise Tampered(f"{shown} has {state.st_nlink} hard links")
         if self.data_only and not name.endswith(DATA_FILES):
             raise BadOutput(f"{shown} is not one of {', '.join(DATA_FILES)}: this task reads the artefact as data")
-        self.left -= state.st_size
-        if self.left < 0:
-            raise BadOutput(f"/artefact holds more than {self.cap} bytes")
+        self.take(state.st_size)
         if not state.st_mode & stat.S_IRUSR:
             os.chmod(name, 0o600, dir_fd=folder)
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -97,3 +95,8 @@ class _Copy:
                 copy.write(block)
         (target / name).chmod(0o644)
         return {path: digest.hexdigest()}
+
+    def take(self, size: int) -> None:
+        self.bytes += size
+        if self.cap is not None and self.bytes > self.cap:
+            raise BadOutput(f"/artefact holds more than {self.cap} bytes")

@@ -81,12 +81,13 @@ class Dataset:
         """The hidden split, copied to ``within`` for as long as the block lasts."""
         copies = {name: within / name for name in CLOSED}
         try:
-            for name, copy in copies.items():
-                if (self.folder / name).exists():
-                    shutil.copytree(self.folder / name, copy)
-            protect(copies["test"])
-            if copies["refit"].exists():
-                scratch.open_tree(copies["refit"])
+            with home.named(within):
+                for name, copy in copies.items():
+                    if (self.folder / name).exists():
+                        shutil.copytree(self.folder / name, copy)
+                protect(copies["test"])
+                if copies["refit"].exists():
+                    scratch.open_tree(copies["refit"])
             yield Hidden(problems(copies["test"]), copies["refit"])
         finally:
             for copy in copies.values():
@@ -145,6 +146,7 @@ def shape(task: Task) -> dict[str, bool]:
     """Words of the manifest that decide what ``data.py`` must leave, where they are not the plain ones."""
     fit, predict = task.phase("fit"), task.phase("predict")
     return {
+        "fit": fit is not None,
         "units": fit is not None and fit.feed == "units",
         "each": predict is not None and predict.after == "each",
         "refit": task.manifest.test.refit,
@@ -279,6 +281,12 @@ def _make(
 
 def check(task: Task, made: Path) -> None:
     """Raise InputError unless ``made`` has the layout that ``data.py`` must write."""
+    for path in made.rglob("*"):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise InputError(
+                f"{task.folder / 'data.py'}: it left {path.relative_to(made)}, a link or a special file; what it leads "
+                "to is in no sandbox, so copy it"
+            )
     words = shape(task)
     trains = [*(["train"] if task.phase("fit") else []), *(["refit"] if words["refit"] else [])]
     listed = ["val", "test", *(trains if words["units"] else [])]
@@ -287,12 +295,12 @@ def check(task: Task, made: Path) -> None:
     for part in listed:
         if part in lacking:
             continue
-        folders = sorted(path for path in (made / part).iterdir())
-        if [folder.name for folder in folders if not (folder.name.isdigit() and folder.is_dir())] or not folders:
+        entries = len(list((made / part).iterdir()))
+        folders = [made / part / str(number) for number in range(max(entries, 1))]
+        if not all(folder.is_dir() for folder in folders):
             lacking.append(f"{part}/0, {part}/1 ... and nothing else")
         elif part in ("val", "test"):
-            parts = [folder / name for folder in folders for name in ("inputs", "answers", "problem.json")]
-            lacking += [str(part.relative_to(made)) for part in parts if not part.exists()]
+            lacking += [f"{part}/{folder.name}/{name}" for folder in folders for name in lacking_in(task, folder)]
     if lacking:
         raise InputError(f"{task.folder / 'data.py'}: it did not write {', '.join(lacking)}")
     if strange := sorted({path.name for path in made.iterdir()} - {"train", "val", "test", *trains}):
@@ -305,6 +313,18 @@ def check(task: Task, made: Path) -> None:
                     f"{task.folder / 'data.py'}: {split}/ has the problems {', '.join(asked)} and {train}/ the units "
                     f'{", ".join(units)}; with after = "each" they must be the same'
                 )
+
+
+def lacking_in(task: Task, problem: Path) -> list[str]:
+    """What the folder of a problem must hold and does not."""
+    axes = {axis for output in task.manifest.output for axis in output.shape if isinstance(axis, str)}
+    try:
+        dims = json.loads((problem / "problem.json").read_text())
+        known = isinstance(dims, dict) and all(isinstance(dims.get(axis), int) for axis in axes)
+    except (OSError, ValueError):
+        known = False
+    lengths = f"problem.json with a whole number for {', '.join(sorted(axes))}" if axes else "problem.json"
+    return [*(name for name in ("inputs", "answers") if not (problem / name).is_dir()), *([] if known else [lengths])]
 
 
 def fingerprint_of(made: Path) -> str:

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Diagnosis:
 def examine(report: Report = lambda text: None) -> Diagnosis:
     """Try everything, within a few seconds."""
     started = time.monotonic()
-    with own_home() as (place, trouble):
+    with own_home(report) as (place, trouble):
         reason = sandbox.probe()
         chosen: Sandbox = sandbox.Unsandboxed() if reason else sandbox.Bubblewrap()
         attempts = Attempts(chosen, place, environment.base_prefix(report))
@@ -74,16 +74,18 @@ def examine(report: Report = lambda text: None) -> Diagnosis:
 
 
 @contextmanager
-def own_home() -> Iterator[tuple[Path, str]]:
+def own_home(report: Report) -> Iterator[tuple[Path, str]]:
     """A scratch folder in the home, and what speaks against the home; then the folder is in a passing one."""
-    try:
-        place = scratch.Scratch()
-    except CannotRunHere as error:
-        trouble = str(error)
-    else:
-        with closing(place):
+    with ExitStack() as held:
+        try:
+            place = held.enter_context(closing(scratch.Scratch()))
+            home.check_space(place.folder)
+            environment.base_prefix(report)
+        except CannotRunHere as error:
+            trouble = str(error)
+        else:
             yield place.folder, ""
-        return
+            return
     before = os.environ.get("LABCOAT_HOME")
     passing = Path(tempfile.mkdtemp(prefix="labcoat-doctor-"))
     passing.chmod(0o755)

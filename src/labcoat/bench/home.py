@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,6 +122,8 @@ def named(path: Path) -> Iterator[None]:
     """Turn errors of the file system (full, read-only, not ours) into one that names the folder and the remedy."""
     try:
         yield
+    except shutil.Error as error:
+        raise CannotRunHere(f"{path}: {reason(error)}; {REMEDY}") from error
     except OSError as error:
         if error.errno in (*FULL, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE):
             raise trouble(path, error) from error
@@ -132,7 +135,12 @@ def trouble(path: Path, error: OSError) -> CannotRunHere:
     if error.errno in FULL:
         return CannotRunHere(f"{path}: no space left; {REMEDY}")
     at = f" ({error.filename})" if error.filename not in (None, str(path)) else ""
-    return CannotRunHere(f"{path}: {error.strerror or error}{at}; {ELSEWHERE}")
+    return CannotRunHere(f"{path}: {reason(error)}{at}; {ELSEWHERE}")
+
+
+def reason(error: OSError) -> str:
+    """What the system says; the error of a copied tree has no words of its own but those of each file."""
+    return error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror or str(error)
 
 
 def check_space(path: Path, least: int = 1 << 20) -> None:

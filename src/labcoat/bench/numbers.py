@@ -14,29 +14,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
+from labcoat.bench import streams
 from labcoat.bench.outputs import BadOutput, open_folder
 
 MOST = 1 << 20  # bytes of a file with numbers
 TAIL = 15  # lines that are shown of what was printed
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-NUMBER = r"(?>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?))(?![\w/])"
+DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+"  # also in groups of three, as Python's ``:,`` writes
+NUMBER = rf"(?>[-+]?(?:{DIGITS})(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?))(?![\w/]|,\d)"
 
 
 def printed(name: str, stdout: str, stderr: str) -> float:
     """The last ``name = number`` or ``name: number`` on standard output; else on standard error, where loggers write.
 
+    Where much was printed only its end counts: the last number may be among what was left out of the middle.
+
     Raises:
         BadOutput: there is none, with the end of what was printed.
     """
     pattern = re.compile(rf"(?<![\w./-]){re.escape(name)}[\"']?\s*[=:]\s*({NUMBER})")
-    said = [COLOUR.sub("", text) for text in (stdout, stderr)]
+    said = [COLOUR.sub("", streams.end_of(text)) for text in (stdout, stderr)]
     for text in said:
         if found := pattern.findall(text):
-            return float(found[-1])
+            return float(found[-1].replace(",", ""))
     lines = [line for text in said for line in text.splitlines() if line.strip()]
     end = "\n".join(lines[-TAIL:])
     raise BadOutput(
-        f"no number {name}: looked for `{name} = NUMBER` or `{name}: NUMBER` in what the command printed, "
+        f"no number {name}: looked for `{name} = NUMBER` or `{name}: NUMBER` in what the command printed "
+        f"(of much only the last {streams.TAIL >> 10} KiB), "
         + (f"which ends with\n{end}" if end else "which is nothing")
     )
 

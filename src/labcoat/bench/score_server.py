@@ -1,6 +1,6 @@
 """The scorer's process: reads requests, writes scores. Runs in the task's environment: it imports nothing of labcoat.
 
-``python score_server.py SCORER OUTPUTS NAME=ANSWERS ...``; JSON lines on standard input and output:
+``python score_server.py SCORER OUTPUTS SPLIT``; JSON lines on standard input and output:
 ``{"id", "problem", "folder"}`` -> ``{"id", "metrics": {name: {"value", "se"}}}`` or ``{"id", "bad": reason}``,
 or ``{"id", "failed": traceback}`` where the scorer itself failed.
 """
@@ -36,7 +36,7 @@ def plain(metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, float | Non
     return found
 
 
-def main(scorer: str, outputs: str, *answers: str) -> None:
+def main(scorer: str, outputs: str, split: str) -> None:
     """Answer requests until standard input ends."""
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a scorer prints must not stand between the replies
@@ -44,7 +44,7 @@ def main(scorer: str, outputs: str, *answers: str) -> None:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    known = {name: load(folder) for name, folder in (pair.split("=", 1) for pair in answers)}
+    known = {problem.name: load(f"{problem}/answers") for problem in Path(split).iterdir()}
     print(json.dumps({"ready": sorted(known)}), file=replies)
     for line in sys.stdin:
         request = json.loads(line)

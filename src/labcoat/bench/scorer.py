@@ -69,13 +69,13 @@ class Scorer:
         for source in (task.folder / "scorer.py", Path(__file__).with_name("score_server.py")):
             shutil.copyfile(source, program / source.name)
             (program / source.name).chmod(0o644)
-        answers = {problem.name: Bind(problem.answers, f"/answers/{problem.name}") for problem in problems}
         code, outputs = Bind(program, "/scorer"), Bind(self._outputs, "/outputs")
+        split = Bind(problems[0].answers.parents[1], "/split")  # all in one: bwrap takes 3,000 folders and no more
         at = sandbox.path
-        argv = [environment.interpreter(at), f"{at(code)}/score_server.py", f"{at(code)}/scorer.py", at(outputs)]
+        argv = [environment.interpreter(at), f"{at(code)}/score_server.py", f"{at(code)}/scorer.py"]
         command = Command(
-            argv=[*argv, *(f"{name}={at(bind)}" for name, bind in answers.items())],
-            binds=[code, outputs, *answers.values()],
+            argv=[*argv, at(outputs), at(split)],
+            binds=[code, outputs, split],
             program=environment.binds,
             env=variables(cpus=1) | environment.variables(at),
             limits=Limits(self._limits.timeout, self._limits.memory_mb),

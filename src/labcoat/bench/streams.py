@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
 HEAD, TAIL = 16 << 10, 48 << 10  # bytes of each stream that are kept
+GAP = re.compile(r"\n(\.\.\.) \[\d+ bytes left out\] \.\.\.\n")
 
 
 class Sink(Protocol):
@@ -38,6 +40,11 @@ class HeadTail:
         left_out = self._total - len(self._head) - len(self._tail)
         mark = f"\n... [{left_out} bytes left out] ...\n".encode() if left_out else b""
         return (self._head + mark + self._tail).decode("utf-8", errors="replace")
+
+
+def end_of(text: str) -> str:
+    """What is known to be the end of a stream: all of it, or what stands after the last gap, begun by three dots."""
+    return "".join(GAP.split(text)[-2:])
 
 
 class Echo(HeadTail):

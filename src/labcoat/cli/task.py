@@ -117,7 +117,8 @@ def _made(made: Made) -> None:
 def _some(paths: list[str], most: int = 12) -> str:
     """The first of many paths, and how many more there are."""
     more = f" and {len(paths) - most} more" if len(paths) > most else ""
-    return ", ".join(paths[:most]) + more
+    shown = [path if path.isprintable() else ascii(path) for path in paths[:most]]
+    return ", ".join(shown) + more
 
 
 MEANS = (

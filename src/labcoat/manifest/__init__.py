@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from labcoat.landscape import Knobs
 from labcoat.manifest.phase import Phase
 from labcoat.manifest.reported import Mount, Report
-from labcoat.manifest.table import AbsolutePath, Place, RelativePath, Table
+from labcoat.manifest.table import MOST_MB, AbsolutePath, Name, Place, RelativePath, Table
+
+NUMBERS = sorted({np.dtype(code).name for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"})
+"""What arrays may be made of."""
 
 
 class Prompt(Table):
@@ -78,8 +82,16 @@ class Output(Table):
     name: str = Field(pattern="^[a-z][a-z0-9_]*$")
     dtype: list[str] = Field(min_length=1)
     """Accepted dtypes, as numpy spells them: ``int64``, ``float32``, ``bool`` ..."""
-    shape: list[int | str]
+    shape: list[Annotated[int, Field(ge=0)] | str]
     """Each axis a number or a name that the problem defines, such as ``rows``."""
+
+    @field_validator("dtype")
+    @classmethod
+    def _numbers(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in NUMBERS:
+                raise ValueError(f"{name!r} is none of {', '.join(NUMBERS)}")
+        return names
 
 
 class Score(Table):
@@ -88,7 +100,7 @@ class Score(Table):
     requires: list[str] = []
     """Requirements for pip, pinned, of an environment of the scorer's own; numpy among them."""
     timeout: float = Field(60, gt=0)
-    memory_mb: int = Field(2048, ge=64)
+    memory_mb: int = Field(2048, ge=64, le=MOST_MB)
 
     @field_validator("requires")
     @classmethod
@@ -109,7 +121,7 @@ class Test(Table):
 class Metric(Table):
     """The number that a strategy improves."""
 
-    name: str
+    name: Name
     direction: Literal["higher", "lower"]
     best: float | None = None
     worst: float | None = None
@@ -128,7 +140,7 @@ class Metric(Table):
 class Constraint(Table):
     """A bound on a second metric; a trial that breaks an enforced one is a ``violation``."""
 
-    metric: str
+    metric: Name
     side: Literal["at_least", "at_most"]
     reference: Literal["baseline"] | float
     tolerance: float = Field(0.0, ge=0)
@@ -210,6 +222,8 @@ class Manifest(Table):
             raise ValueError("output: name at least one array that `predict` writes")
         if self.simulation is not None and (names or self.output or self.data.source or self.data.asset):
             raise ValueError("simulation: a simulated task has no phase, output, data.source or data.asset")
+        if len({output.name for output in self.output}) < len(self.output):
+            raise ValueError("output: two arrays have the same name")
         self._phases_fit_together()
         return self
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from labcoat.manifest.table import Table
+from labcoat.manifest.table import MOST_MB, Table
 
 DATA_FILES = (".npy", ".npz", ".safetensors", ".json")
 """What an artefact that is read as data may hold."""
@@ -24,11 +24,11 @@ class Resources(Table):
 
     cpus: int = Field(1, ge=1)
     """Processors that it runs on, and threads that numerical libraries start."""
-    memory_mb: int = Field(2048, ge=64)
+    memory_mb: int = Field(2048, ge=64, le=MOST_MB)
     """Memory of the whole process tree, in MiB."""
-    processes: int = Field(128, ge=1)
+    processes: int = Field(128, ge=1, le=1 << 22)
     """Processes and threads of the whole tree."""
-    disk_mb: int = Field(1024, ge=1)
+    disk_mb: int = Field(1024, ge=1, le=MOST_MB)
     """Largest file that may be written, in MiB."""
     gpus: int = Field(0, ge=0)
     """GPUs that it sees, its own while it runs."""
@@ -67,24 +67,23 @@ class Phase(Table):
 
     @model_validator(mode="after")
     def _whole(self) -> Phase:
+        if not self.argv[0] or any("\0" in part for part in self.argv):
+            raise ValueError("argv: an empty program or a null character; no command can have these")
         known = PLACEHOLDERS[self.name]
         for part in self.argv:
-            for _, field, _, _ in string.Formatter().parse(part):
-                if field is not None and field not in known:
-                    raise ValueError(f"argv uses {{{field}}}; {self.name} knows {', '.join(known)}")
-        plain = (self.code, self.feed, self.passes, self.after, self.artefact_mb) == (
-            "candidate",
-            "whole",
-            1,
-            "last",
-            None,
-        )
-        if self.name in ("run", "test") and not plain:
+            for _, field, form, conversion in string.Formatter().parse(part):
+                used = f"{field}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}"
+                if field is not None and used not in known:
+                    raise ValueError(f"argv uses {{{used}}}; {self.name} knows {', '.join(known)}")
+        words = [self.code, self.feed, self.passes, self.after, self.artefact_mb]
+        if self.name in ("run", "test") and words != ["candidate", "whole", 1, "last", None]:
             raise ValueError("code, feed, passes, after, artefact_mb: words of tasks that are scored")
         if self.name == "predict" and (self.feed == "units" or self.passes > 1):
             raise ValueError("feed, passes: predict meets each problem in a fresh process; make each unit a problem")
         if self.name == "predict" and self.artefact_mb is not None:
             raise ValueError("artefact_mb: it is fit that leaves an artefact")
+        if (self.artefact_mb or 0) > self.resources.disk_mb:
+            raise ValueError("artefact_mb is more than resources.disk_mb, which ends the process before")
         if self.name == "fit" and self.code == "harness":
             raise ValueError('code = "harness" is for predict: such a fit would train nothing of the candidate')
         if self.name == "fit" and self.after == "each":

@@ -13,6 +13,10 @@ SYSTEM = ["/bin", "/dev", "/etc", "/lib", "/proc", "/sys", "/tmp", "/usr/bin", "
 """What a sandbox itself puts in its place: nothing of the user's can stand there or around it."""
 
 
+MOST_MB = 1 << 30
+"""A limit above these MiB is none: sums of bytes would no longer fit into what the kernel takes."""
+
+
 def check_absolute(path: str) -> str:
     """Return ``path`` if it is a plain absolute path, else raise ValueError."""
     pure = PurePosixPath(path)
@@ -28,12 +32,20 @@ def check_place(path: str) -> str:
     return path
 
 
+def check_name(name: str) -> str:
+    """Return ``name`` if it can be looked for in a line of text, else raise ValueError."""
+    if not name.isprintable() or not name.strip():
+        raise ValueError(f"not a name: {name!r}")
+    return name
+
+
+Name = Annotated[str, AfterValidator(check_name)]
 RelativePath = Annotated[str, AfterValidator(check_path)]
 AbsolutePath = Annotated[str, AfterValidator(check_absolute)]
 Place = Annotated[str, AfterValidator(check_place)]
 
 
 class Table(BaseModel):
-    """A table of the manifest: unknown keys are errors, values never change."""
+    """A table of the manifest: unknown keys are errors, types are meant, numbers are finite, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)

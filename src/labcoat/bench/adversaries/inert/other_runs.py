@@ -6,7 +6,8 @@ SANDBOX_ONLY = True
 
 NAMES = {"events.jsonl", "run.json", "outcome.json", "fingerprint", "score_server.py"}
 
-own = FOLDERS.get("artefact", "/artefact") + "/"  # where it may have left files of such names itself
+# Where it may have left files of such names itself, in this phase or in the one before.
+own = tuple(FOLDERS.get(name, f"/{name}") + "/" for name in ("artefact", "state"))
 for path, _ in files():
     _, _, name = path.rpartition("/")
     if (name in NAMES or "/labcoat/" in path) and not path.startswith(own):
