@@ -196,8 +196,7 @@ async def by_caps(
         asked = journal_prompt(lab.brief, items, STAGE(goal=goal(at)))
         ended = (await lab.ask("stage", asked, record(complete="boolean"))).fields.get("complete")
     if ended:
-        given_up = (at.number == 1 and len(at.tree) >= caps[0]) or (at.number <= 4 and not best)
-        return None if given_up or at.stage == 4 else rules.begin(at.stage + 1, best, at.number + 1, carry)
+        return rules.after(at, best, caps, carry)
     if best:
         asked = journal_prompt(lab.brief, items, SUBSTAGE(goal=goal(at)))
         found = (await lab.ask("substage", asked, record(complete="boolean", goal="string"))).fields

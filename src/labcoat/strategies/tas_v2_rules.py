@@ -115,6 +115,12 @@ def complete(at: Segment, best: Trial | None, caps: Sequence[int]) -> bool | Non
     return at.number == 1 and best is not None
 
 
+def after(at: Segment, best: Trial | None, caps: Sequence[int], carry: bool) -> Segment | None:
+    """What comes after a stage that is complete by the original's rules; None where the experiment ends."""
+    given_up = (at.number == 1 and len(at.tree) >= caps[0]) or (at.number <= 4 and not best)
+    return None if given_up or at.stage == 4 else begin(at.stage + 1, best, at.number + 1, carry)
+
+
 def begin(stage: int, best: Trial | None, number: int, carry: bool) -> Segment:
     """The first segment of a stage, with the best so far in its journal if that is to be carried."""
     drafts = 0 if carry or stage in STARS else 1
