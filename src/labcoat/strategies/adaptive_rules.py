@@ -60,9 +60,9 @@ class Branch:
 
 @dataclass(frozen=True)
 class Rule:
-    """Guide a branch that kept at most ``kept`` of its last ``window`` steps, if its codes are on that side of a bound.
+    """When a branch is guided: it kept at most ``kept`` of its last ``window`` steps, and its codes have met the bound.
 
-    Rule A: their reach is at most ``bound``. Rule B: their effective dimension is at least that.
+    For rule A that is a reach of at most ``bound``, for rule B an effective dimension of at least ``bound``.
     """
 
     window: int
