@@ -70,6 +70,12 @@ class Trial:
     parent: Trial | None = field(default=None, repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def result(self) -> str:
+        """How it ended, in a line: the metric line, or the status and the last line of the error."""
+        last = self.error.removeprefix(f"{self.status}: ").rpartition("\n")[2]
+        return self.line if self.ok else f"{self.status}: {last}"
+
 
 @dataclass(frozen=True)
 class Brief:
@@ -181,9 +187,10 @@ class Strategy:
         return path
 
     def source(self) -> dict[str, str]:
-        """Its file and the templates beside it, by name: part of the run's record."""
-        beside = sorted(self.path.parent.glob(f"{self.path.stem}.*.md"))
-        return {p.name: p.read_text(encoding="utf-8") for p in [self.path, *beside]}
+        """Its file, its rules and the templates beside it, by name: part of the run's record."""
+        path = self.path
+        rules, templates = (sorted(path.parent.glob(f"{path.stem}{beside}")) for beside in ("_rules.py", ".*.md"))
+        return {p.name: p.read_text(encoding="utf-8") for p in [path, *rules, *templates]}
 
     def prompts(self) -> dict[str, str]:
         """The templates among its source."""

@@ -421,6 +421,9 @@ def test_a_strategy_explains_itself_with_parameters_presets_and_prompts() -> Non
     assert "Ours differs from the released port" in text
     assert "--- autoresearch.idea.md\nYou are an autonomous researcher." in text
     assert as_json("strategy", "show", "autoresearch@released") == as_json("strategy", "show", "autoresearch")
+    assert re.search(
+        r"^Source: \S+/adaptive\.py, \S+/adaptive_rules\.py$", labcoat("strategy", "show", "adaptive"), re.M
+    )
 
 
 def test_a_broken_plug_in_takes_no_other_strategy_from_the_list(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from labcoat.lab import Code, Metric, Prompt, Trial
 from labcoat.models import Call, Models
 from labcoat.models.scripted import ScriptedModel
 from labcoat.strategies import autoresearch
-from labcoat.strategies.adaptive import STRATEGY, Adaptive, Branch, Idea, curve, guidance, origins, stalled
+from labcoat.strategies.adaptive import STRATEGY, Adaptive
+from labcoat.strategies.adaptive_rules import Branch, Idea, curve, guidance, origins, stalled
 from labcoat.testing import Search, World, contract, failed, measured, traced
 from labcoat.testing.case import mixed
 
@@ -196,24 +197,23 @@ def test_the_curve_is_in_units_of_the_range_or_of_the_way_from_the_baseline_or_o
 
 
 def test_it_stalls_when_the_window_is_full_and_the_slope_at_most_epsilon() -> None:
-    params = Adaptive(window=4, epsilon=0.25)
-    assert not stalled(np.array([0.0, 0.0, 0.0, 0.0]), params)
-    assert stalled(np.array([0.0, 0.0, 0.0, 0.0, 1.0]), params)
-    assert not stalled(np.array([0.0, 0.0, 0.0, 0.0, 1.1]), params)
-    assert stalled(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 6.0]), params)
+    assert not stalled(np.array([0.0, 0.0, 0.0, 0.0]), 4, 0.25)
+    assert stalled(np.array([0.0, 0.0, 0.0, 0.0, 1.0]), 4, 0.25)
+    assert not stalled(np.array([0.0, 0.0, 0.0, 0.0, 1.1]), 4, 0.25)
+    assert stalled(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 6.0]), 4, 0.25)
 
 
 @pytest.mark.parametrize(("left", "number"), [(0, 0), (3, 0), (4, 1), (15, 1), (16, 2), (30, 2), (31, 3), (1000, 3)])
 def test_the_steps_that_are_left_decide_how_many_branches_there_are(left: int, number: int) -> None:
-    assert len(origins(phase(), left, Adaptive())) == number
+    assert len(origins(phase(), left, Adaptive().branches_from)) == number
 
 
 def test_branches_begin_at_the_best_that_were_kept_and_then_at_the_baseline() -> None:
     greedy = phase(0.6, 0.4, 0.7, 0.9, keep=[0, 2])
-    first, second, third = origins(greedy, 40, Adaptive())
+    first, second, third = origins(greedy, 40, (4, 16, 31))
     assert (first.value, second.value, third.value) == (0.7, 0.6, 0.5)
-    assert [trial.value for trial in origins(greedy, 10, Adaptive())] == [0.7]
-    assert [trial.value for trial in origins(phase(0.4), 40, Adaptive())] == [0.5, 0.5, 0.5]
+    assert [trial.value for trial in origins(greedy, 10, (4, 16, 31))] == [0.7]
+    assert [trial.value for trial in origins(phase(0.4), 40, (4, 16, 31))] == [0.5, 0.5, 0.5]
 
 
 def test_with_too_few_steps_left_it_stays_greedy_to_the_end() -> None:
@@ -320,7 +320,8 @@ def test_the_released_rules_ask_once() -> None:
 
 def rules(kept: str, codes: Sequence[list[float]], far: float = 10.0, **params: Any) -> tuple[str, float, float] | None:
     """What the rules say to steps such as ``..k.`` with those vectors, the baseline at (1, 1)."""
-    found = guidance([step == "k" for step in kept], codes, HOME, far, Adaptive(**params))
+    ours = Adaptive(**params)
+    found = guidance([step == "k" for step in kept], codes, HOME, far, ours.rule_a, ours.rule_b, ours.centred)
     return (found.hint, round(found.reach, 6), round(found.dimension, 6)) if found else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -188,6 +189,31 @@ def test_what_is_wrong_in_a_strategy_file_is_named(mine: Path, content: str | No
     mine.unlink() if content is None else mine.write_text(content)
     with pytest.raises(InputError, match=message):
         strategies.find(f"{mine}{name}")
+
+
+# --- its rules ------------------------------------------------------------------------------------------------------
+
+
+def test_a_module_of_rules_is_no_strategy_but_part_of_the_source_of_one() -> None:
+    folder = Path(strategies.__file__).parent
+    rules = [path.name for path in folder.glob("*_rules.py")]
+    assert rules and not [name for name in strategies.names() if name.endswith("rules")]
+    for name in rules:
+        strategy = strategies.find(name.removesuffix("_rules.py").replace("_", "-"))
+        assert strategy.source()[name] == (folder / name).read_text()
+        assert [*strategy.source()][:2] == [strategy.path.name, name]
+        assert name not in strategy.prompts()
+
+
+def test_another_rule_is_another_run(simulate: Simulate, tmp_path: Path) -> None:
+    for path in Path(strategies.__file__).parent.glob("openevolve*"):
+        shutil.copy(path, tmp_path)
+    file, rules = tmp_path / "openevolve.py", tmp_path / "openevolve_rules.py"
+    before = simulate(str(file), steps=1)
+    assert before.record["strategy_source"][rules.name] == rules.read_text()
+    assert simulate(str(file), steps=1).folder == before.folder
+    rules.write_text(rules.read_text().replace("NEAR = 2", "NEAR = 3"))
+    assert simulate(str(file), steps=1).folder != before.folder
 
 
 # --- installed ------------------------------------------------------------------------------------------------------

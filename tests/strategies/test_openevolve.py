@@ -17,8 +17,9 @@ from labcoat.history import History
 from labcoat.lab import Brief, Code, Metric, Prompt, Trial
 from labcoat.models import Call, Models
 from labcoat.models.scripted import ScriptedModel
-from labcoat.strategies import openevolve
-from labcoat.strategies.openevolve import STRATEGY, Database, Draw, OpenEvolve, Program, program_of
+from labcoat.strategies import openevolve, openevolve_rules
+from labcoat.strategies.openevolve import STRATEGY, OpenEvolve
+from labcoat.strategies.openevolve_rules import Database, Draw, Program, program_of
 from labcoat.testing import Search, World, failed, measured, traced
 
 PEERS = Path(__file__).parent.parent / "peers"
@@ -141,7 +142,7 @@ class Traced(Database):
 
     def weights(self, members: Sequence[Program]) -> list[float]:
         """The original weighs the bare fitness."""
-        return [max(one.fitness, openevolve.FLOOR) for one in members]
+        return [max(one.fitness, openevolve_rules.FLOOR) for one in members]
 
 
 def agree(database: Traced, trace: dict[str, Any]) -> None:
@@ -238,7 +239,7 @@ def test_a_cell_is_where_length_and_diversity_lie_in_what_was_seen() -> None:
 def test_diversity_is_the_mean_distance_to_the_oldest_other_texts() -> None:
     a, b, c = program(0.1, "aa"), program(0.2, "ab\n"), program(0.3, "ab\n\nc")
     database = a_database(a, b, c, diversity_reference_size=2)
-    assert openevolve.distance(a, b) == openevolve.distance(b, a) == pytest.approx(0.1 + 10 + 1.0)
+    assert openevolve_rules.distance(a, b) == openevolve_rules.distance(b, a) == pytest.approx(0.1 + 10 + 1.0)
     assert database.references == [a, b]
     assert database.diversity(c) == pytest.approx((0.3 + 20 + 1.5 + 0.2 + 10 + 0.5) / 2)
     assert database.diversity(program(0.4, "aa")) == database.diversity(a)

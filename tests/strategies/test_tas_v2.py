@@ -17,13 +17,16 @@ from labcoat.lab import Code, Metric, Prompt, Reply, Trial
 from labcoat.models import Call, Model, Models
 from labcoat.models.offline import OfflineMutator
 from labcoat.models.scripted import ScriptedModel
-from labcoat.strategies.tas_v2 import STRATEGY, Segment, TasV2, begin, by_shares, complete, ends, ranked, room, select
+from labcoat.strategies.tas_v2 import STRATEGY, TasV2
+from labcoat.strategies.tas_v2_rules import Segment, begin, by_shares, complete, ends, ranked, room, select
 from labcoat.testing import Search, World, failed, measured, traced
 
 PEERS = Path(__file__).parent.parent / "peers"
 HIGHER, LOWER = Metric(name="m", direction="higher"), Metric(name="m", direction="lower")
 ORIGINAL, RELEASED = STRATEGY.presets["original"], STRATEGY.presets["released"]
 CAPS = (20, 12, 12, 18)
+STAGES = (10, 30, 80, 100)
+"""Steps after which the stages of a search of 100 end."""
 
 
 def traces(name: str) -> pytest.MarkDecorator:
@@ -62,10 +65,9 @@ def test_a_batch_is_picked_as_by_the_original_with_the_same_draws(trace: dict[st
         tree.append(node(parent, None if limbo else row["metric"], ok=not row["buggy"]))
     centre = None if given["carried"] is None else tree[given["carried"]]
     at = Segment(given["stage"], drafts=given["num_drafts"], centre=centre, tree=tuple(tree))
-    params = TasV2(debug_prob=given["debug_prob"], max_debug_depth=given["max_debug_depth"])
     rng = Random(trace["seed"])
     order = ranked(tree, HIGHER if trace["direction"] == "higher" else LOWER)
-    picks = select(at, order, given["num_workers"], params, rng)
+    picks = select(at, order, given["num_workers"], given["debug_prob"], given["max_debug_depth"], rng)
     assert [tree.index(pick) if pick else None for pick in picks] == [d["parent"] for d in trace["decisions"]]
     assert rng.random() == trace["final"]["rng_next"]
     assert [tree.index(trial) for trial in order] == trace["structure"]["ranked_good"]
@@ -102,15 +104,15 @@ def test_the_original_rules_reproduce_whole_runs_with_the_same_draws(trace: dict
 
 def picks(
     tree: Sequence[Trial], slots: int = 4, *, stage: int = 3, drafts: int = 0, centre: Trial | None = None,
-    metric: Metric = HIGHER, seed: int = 0, **params: Any,
+    metric: Metric = HIGHER, seed: int = 0, debug_prob: float = 0.5, max_debug_depth: int = 3,
 ) -> list[Trial | None]:  # fmt: skip
     at = Segment(stage, drafts=drafts, centre=centre, tree=tuple(tree))
-    return select(at, ranked(tree, metric), slots, TasV2(**params), Random(seed))
+    return select(at, ranked(tree, metric), slots, debug_prob, max_debug_depth, Random(seed))
 
 
 def test_an_empty_journal_is_begun_with_a_whole_batch_of_drafts_and_no_draw() -> None:
     rng = Random(7)
-    assert select(Segment(drafts=3), [], 4, TasV2(), rng) == [None] * 4
+    assert select(Segment(drafts=3), [], 4, 0.5, 3, rng) == [None] * 4
     assert rng.random() == Random(7).random()
 
 
@@ -141,7 +143,6 @@ def test_stars_pick_their_centre_however_good_its_children_are() -> None:
     for stage in (2, 4):
         assert picks(tree, stage=stage, centre=centre, debug_prob=0.0) == [centre] * 4
         assert picks(tree, 1, stage=stage, centre=centre, debug_prob=1.0) == [tree[2]]
-        assert picks(tree, 1, stage=stage, centre=centre, debug_prob=1.0, debug_stars=False) == [centre]
 
 
 def test_without_a_good_trial_and_without_one_to_debug_another_is_drafted() -> None:
@@ -167,31 +168,29 @@ def test_stages_have_shares_of_the_steps_and_the_last_has_the_rest(total: int, m
 def test_a_stage_begins_when_its_share_does_with_the_best_so_far() -> None:
     best = node(value=1.0)
     at = Segment(tree=(node(), best))
-    assert by_shares(at, best, 9, 100, TasV2()) is at
-    then = by_shares(at, best, 10, 100, TasV2())
+    assert by_shares(at, best, 9, STAGES, True) is at
+    then = by_shares(at, best, 10, STAGES, True)
     assert (then.stage, then.tree, then.centre, then.drafts) == (2, (best,), best, 0)
-    assert by_shares(then, best, 99, 100, TasV2()).stage == 4
+    assert by_shares(then, best, 99, STAGES, True).stage == 4
 
 
 def test_the_first_stage_goes_on_until_something_works_and_the_later_ones_pay() -> None:
     at = Segment(tree=(node(), node()))
-    assert by_shares(at, None, 40, 100, TasV2()) is at
-    assert by_shares(at, node(value=1.0), 40, 100, TasV2()).stage == 3
+    assert by_shares(at, None, 40, STAGES, True) is at
+    assert by_shares(at, node(value=1.0), 40, STAGES, True).stage == 3
 
 
 def test_a_batch_ends_with_its_stage() -> None:
-    params = TasV2()
-    assert room(Segment(1), 8, 100, params) == 2
-    assert room(Segment(1), 12, 100, params) == 4  # overdue
-    assert room(Segment(3), 30, 100, params) == 4
-    assert room(Segment(1), 8, 100, TasV2(caps=CAPS)) == 4
+    assert room(Segment(1), 8, STAGES, 4) == 2
+    assert room(Segment(1), 12, STAGES, 4) == 4  # overdue
+    assert room(Segment(3), 30, STAGES, 4) == 4
 
 
 def test_in_the_port_a_later_stage_begins_again_at_the_baseline() -> None:
-    best, params = node(value=1.0), TasV2.model_validate(RELEASED)
-    assert [begin(stage, best, 2, params).drafts for stage in (2, 3, 4)] == [0, 1, 0]
-    assert [begin(stage, best, 2, params).tree for stage in (2, 3, 4)] == [()] * 3
-    assert begin(2, best, 2, params).centre is best
+    best, carry = node(value=1.0), TasV2.model_validate(RELEASED).carry
+    assert [begin(stage, best, 2, carry).drafts for stage in (2, 3, 4)] == [0, 1, 0]
+    assert [begin(stage, best, 2, carry).tree for stage in (2, 3, 4)] == [()] * 3
+    assert begin(2, best, 2, carry).centre is best
 
 
 def test_the_original_completes_a_stage_by_what_was_found() -> None:
@@ -250,6 +249,15 @@ def test_what_was_best_before_a_stage_stays_in_the_running() -> None:
     third = [d for d in port.decisions if d.facts["stage"] == 3]
     assert [d.parent for d in third[:4]] == [None] * 4
     assert 0 not in {d.parent for d in third}
+
+
+def test_in_the_port_tuning_and_ablation_do_not_debug() -> None:
+    def debugged(**params: Any) -> set[int]:
+        run = search(lambda i: 0.6 if i % 2 else None, 60, debug_prob=1.0, **params)
+        return {trial.facts["stage"] for trial in run.trials if trial.facts["action"] == "debug"}
+
+    assert debugged() == {1, 2, 3, 4}
+    assert debugged(debug_stars=False) == {1, 3}
 
 
 def test_while_everything_fails_it_drafts_and_debugs() -> None:

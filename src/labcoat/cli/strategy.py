@@ -50,7 +50,7 @@ def show(
     else:
         print("It has no parameters.")
     print(f"\nA model is asked for: {', '.join([*found.purposes, 'edit'])}")
-    print(f"Source: {found.path}")
+    print(f"Source: {', '.join(str(found.path.with_name(name)) for name in found.source() if name.endswith('.py'))}")
     for name, text in found.prompts().items():
         print(f"\n--- {name}\n{printable(text.strip())}")
 

@@ -1,5 +1,7 @@
 """The strategies: one file each, its prompt templates beside it, the sections in the same order in every file.
 
+A strategy `x.py` whose rules are long has them in `x_rules.py`: pure functions and data, no prompts and no lab.
+
 Besides those in the package, a strategy may lie in a file of yours, ``path/to/file.py:NAME``, or be installed: a
 plug-in names it as an entry point of the group ``labcoat.strategies``.
 """
@@ -26,7 +28,8 @@ GROUP = "labcoat.strategies"
 
 def names() -> list[str]:
     """Names of all strategies in the package."""
-    return sorted(p.stem.replace("_", "-") for p in Path(__file__).parent.glob("*.py") if p.stem != "__init__")
+    files = [path.stem for path in Path(__file__).parent.glob("*.py")]
+    return sorted(stem.replace("_", "-") for stem in files if stem != "__init__" and not stem.endswith("_rules"))
 
 
 def plugins() -> list[str]:

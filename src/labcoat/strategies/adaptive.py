@@ -24,20 +24,17 @@ Ours differs from the released program, for these reasons:
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import cycle
 from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from pydantic import Field
 
-from labcoat.lab import Brief, Code, Edit, Lab, Metric, Params, Part, Prompt, Strategy, Template, Trial
+from labcoat.lab import Brief, Code, Edit, Lab, Params, Part, Prompt, Strategy, Template, Trial
 from labcoat.scoring import measures
+from labcoat.strategies.adaptive_rules import Branch, Guidance, Idea, Rule, curve, guidance, origins, stalled
 
 IDEA = Template(__file__, "idea")
 BEGIN = Template(__file__, "begin")
@@ -83,108 +80,15 @@ class Adaptive(Params):
     scattered_dimension: float = Field(1.25, ge=1)
     """Rule B: effective dimension of the branch's codes from which on they scatter. Released: 1.25."""
 
-
-@dataclass(eq=False)
-class Idea:
-    """An idea of a branch and its trials, one for each step; the last decides whether it is kept."""
-
-    text: str
-    branch: int
-    trials: list[Trial] = field(default_factory=list)
-    kept: bool = False
-
-
-@dataclass(eq=False)
-class Branch:
-    """One line of greedy search. Number 0 is the greedy phase."""
-
-    number: int
-    origin: Trial
-    log: list[Idea]
-    """All ideas of the search, shared by all branches."""
+    @property
+    def rule_a(self) -> Rule:
+        """Its codes stay near the baseline."""
+        return Rule(self.shallow_window, self.shallow_kept, self.shallow_reach)
 
     @property
-    def ideas(self) -> list[Idea]:
-        """Its own ideas."""
-        return [idea for idea in self.log if idea.branch == self.number]
-
-    @property
-    def incumbents(self) -> list[Trial]:
-        """Its origin and what was kept since, each better than the one before."""
-        return [self.origin, *(idea.trials[-1] for idea in self.ideas if idea.kept)]
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All its trials."""
-        return [trial for idea in self.ideas for trial in idea.trials]
-
-    @property
-    def kept(self) -> list[bool]:
-        """Whether each of its trials was kept."""
-        return [idea.kept and trial is idea.trials[-1] for idea in self.ideas for trial in idea.trials]
-
-    def failing(self, attempts: int) -> Idea | None:
-        """The last idea if it failed and has attempts left."""
-        last = self.ideas[-1] if self.ideas else None
-        return last if last and not last.trials[-1].ok and len(last.trials) < attempts else None
-
-
-@dataclass(frozen=True)
-class Guidance:
-    """What the rules found before a step of a branch: the hint (empty, A, B or AB), and why."""
-
-    hint: str
-    reach: float
-    dimension: float
-
-
-def curve(trials: Sequence[Trial], baseline: Trial, metric: Metric) -> measures.Floats:
-    """Improvement of the best so far over the baseline after each trial, (n,), as a share of the metric's range."""
-    logarithmic = metric.display == "-log10"
-
-    def shown(value: float) -> float:
-        sign = 1.0 if metric.direction == "higher" else -1.0  # of what is shown, more is better
-        return sign * (math.log10(max(value, sys.float_info.min)) if logarithmic else value)
-
-    assert baseline.value is not None, "a search begins with a baseline that was measured"
-    start = shown(baseline.value)
-    values = [None if trial.value is None else shown(trial.value) for trial in trials]
-    gained = measures.curve(values, start, 1.0, "higher")
-    if metric.best is None:
-        scale = float(gained.max(initial=0.0))
-    else:
-        scale = abs(shown(metric.best) - (start if metric.worst is None else shown(metric.worst)))
-    return gained / (scale or 1.0)
-
-
-def stalled(curve: measures.Floats, params: Adaptive) -> bool:
-    """Whether the curve rose too little over the last `window` steps."""
-    window = params.window
-    return len(curve) > window and bool((curve[-1] - curve[-1 - window]) / window <= params.epsilon)
-
-
-def origins(greedy: Branch, left: int, params: Adaptive) -> list[Trial]:
-    """Where branches begin when ``left`` steps are left: at the best codes that were kept, then at the baseline."""
-    number = sum(left >= needed for needed in params.branches_from)
-    best_first = greedy.incumbents[::-1]
-    return [*best_first[:number], *[greedy.origin] * (number - len(best_first))]
-
-
-def guidance(
-    kept: Sequence[bool], codes: ArrayLike, baseline: ArrayLike, far: float, params: Adaptive
-) -> Guidance | None:
-    """What the rules say to a branch: whether its trials were kept, (n,), and the vectors of their codes, (n, d).
-
-    ``far`` is the distance from the baseline's vector, (d,), that counts as 1. None while there are too few trials.
-    """
-    if len(kept) < min(params.shallow_window, params.scattered_window):
-        return None
-    distance = measures.reach(codes, baseline)
-    reach = distance / (far or distance or 1.0)
-    dimension = measures.effective_dimension(codes, "released", None if params.centred else baseline) or 1.0
-    a = sum(kept[-params.shallow_window :]) <= params.shallow_kept and reach <= params.shallow_reach
-    b = sum(kept[-params.scattered_window :]) <= params.scattered_kept and dimension >= params.scattered_dimension
-    return Guidance("A" * a + "B" * b, reach, dimension)
+    def rule_b(self) -> Rule:
+        """Its codes scatter."""
+        return Rule(self.scattered_window, self.scattered_kept, self.scattered_dimension)
 
 
 def history(ideas: Sequence[Idea]) -> tuple[str, ...]:
@@ -220,7 +124,7 @@ def hint(found: Guidance, kept: Sequence[bool], params: Adaptive) -> Part | None
     """The rules' hint in words."""
     if not found.hint:
         return None
-    recent = kept[-(params.scattered_window if found.hint == "B" else params.shallow_window) :]
+    recent = kept[-(params.rule_b if found.hint == "B" else params.rule_a).window :]
     reach, dimension = f"{found.reach:.0%}", f"{found.dimension:.1f}"
     return Part("hint", HINTS[found.hint](kept=sum(recent), steps=len(recent), reach=reach, dimension=dimension))
 
@@ -301,8 +205,8 @@ async def climb(lab: Lab, greedy: Branch, params: Adaptive) -> list[Trial]:
     while lab.left and not starts:
         failing = greedy.failing(params.attempts)
         await (retry(lab, greedy, failing, params) if failing else improve(lab, greedy, params))
-        if stalled(curve(greedy.trials, greedy.origin, lab.brief.metric), params):
-            starts = origins(greedy, lab.left, params)
+        if stalled(curve(greedy.trials, greedy.origin, lab.brief.metric), params.window, params.epsilon):
+            starts = origins(greedy, lab.left, params.branches_from)
     return starts
 
 
@@ -323,7 +227,8 @@ async def search(lab: Lab, params: Adaptive) -> None:
         elif not branch.ideas:
             await begin(lab, branch, branches, space, params)
         else:
-            found = guidance(branch.kept, await space.of(branch.trials), home, far, params)
+            rules, codes = (params.rule_a, params.rule_b), await space.of(branch.trials)
+            found = guidance(branch.kept, codes, home, far, *rules, params.centred)
             await improve(lab, branch, params, found)
 
 

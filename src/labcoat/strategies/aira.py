@@ -136,28 +136,22 @@ def visit(path: Sequence[Node], value: float) -> None:
         node.total += value
 
 
-def result(trial: Trial) -> str:
-    """How a trial ended, in a line."""
-    last = trial.error.removeprefix(f"{trial.status}: ").rpartition("\n")[2]
-    return trial.line if trial.ok else f"{trial.status}: {last}"
-
-
 def remembered(trial: Trial, review: str) -> str:
     """What the memory keeps of a valid solution."""
     said = {"Idea": trial.facts["idea"], "Repair": trial.facts.get("repair", ""), "Review": review}
     lines = (f"  {name}: {' '.join(text.split())}" for name, text in said.items() if text)
-    return "\n".join([f"- {result(trial)}", *lines])
+    return "\n".join([f"- {trial.result}", *lines])
 
 
 def idea_prompt(brief: Brief, base: Trial, memory: Sequence[str]) -> Prompt:
     """What the model sees before it proposes a draft, or an improvement of ``base``."""
     drafting = base is brief.baseline
-    baseline = f"Baseline: {result(brief.baseline)}"
+    baseline = f"Baseline: {brief.baseline.result}"
     return Prompt.of(
         [
             Part("task", brief.prompt),
             Part("history", "Solutions so far, oldest first:", items=tuple(memory)) if memory else None,
-            Part("metric", baseline if drafting else f"{baseline}\nThese files: {result(base)}"),
+            Part("metric", baseline if drafting else f"{baseline}\nThese files: {base.result}"),
             *brief.files(base.code),
             Part("error", base.error),
             Part("instruction", DRAFT() if drafting else IMPROVE()),
@@ -168,7 +162,7 @@ def idea_prompt(brief: Brief, base: Trial, memory: Sequence[str]) -> Prompt:
 def debug_prompt(brief: Brief, failed: Sequence[Trial]) -> Prompt:
     """What the model sees before it proposes a repair of the last of ``failed``; the others led to it."""
     *earlier, last = failed
-    repairs = tuple(f"- {' '.join(trial.facts['repair'].split())}\n  {result(trial)}" for trial in failed[1:])
+    repairs = tuple(f"- {' '.join(trial.facts['repair'].split())}\n  {trial.result}" for trial in failed[1:])
     return Prompt.of(
         [
             Part("task", brief.prompt),
@@ -182,13 +176,13 @@ def debug_prompt(brief: Brief, failed: Sequence[Trial]) -> Prompt:
 
 def review_prompt(brief: Brief, base: Trial, trial: Trial) -> Prompt:
     """What the model sees of a valid solution that it reviews for the memory."""
-    before, after = f"Before the change: {result(base)}", f"After it: {result(trial)}"
+    before, after = f"Before the change: {base.result}", f"After it: {trial.result}"
     return Prompt.of(
         [
             Part("task", brief.prompt),
             Part("idea", f"Idea: {trial.facts['idea']}"),
             Part("change", f"What was changed:\n{diff(base.code, trial.code)}"),
-            Part("metric", f"Baseline: {result(brief.baseline)}\n{before}\n{after}"),
+            Part("metric", f"Baseline: {brief.baseline.result}\n{before}\n{after}"),
             Part("instruction", REVIEW()),
         ]
     )

@@ -29,15 +29,16 @@ picking in a batch, which no recorded decision pins down.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import accumulate, cycle
-from random import Random
+from itertools import cycle
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from labcoat.lab import Brief, Lab, Metric, Params, Part, Prompt, Strategy, Template, Trial, diff, record
+from labcoat.lab import Brief, Lab, Params, Part, Prompt, Strategy, Template, Trial, diff, record
+from labcoat.strategies import tas_v2_rules as rules
+from labcoat.strategies.tas_v2_rules import STARS, Segment
 
 IDEA, DEBUG, REVIEW = Template(__file__, "idea"), Template(__file__, "debug"), Template(__file__, "review")
 PLAN = {action: Template(__file__, action) for action in ("draft", "improve", "tune", "ablate")}
@@ -48,8 +49,6 @@ Cap = Annotated[int, Field(ge=1)]
 Facts = dict[str, Any]
 Grown = tuple[Trial, str]
 """A trial and its review."""
-STARS = {2: "tune", 4: "ablate"}
-"""Stages whose trials all edit the one that the stage began with."""
 GOALS = {
     1: "Stage 1 of 4: get simple implementations to run, with a valid result better than the baseline's.",
     2: "Stage 2 of 4: tune the hyper-parameters of the best implementation, without changing what it does.",
@@ -84,108 +83,9 @@ class TasV2(Params):
     """Who says which good trial is the best. Original: model; released port: metric."""
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A stretch of the search with a journal of its own: a stage, or under the original's rules a sub-stage.
-
-    A trial whose parent is not in the journal is the root of a tree.
-    """
-
-    stage: int = 1
-    sub: int = 1
-    number: int = 1  # counts segments of either kind
-    drafts: int = 0
-    centre: Trial | None = None  # the best of the stage before
-    tree: tuple[Trial, ...] = ()
-    batches: int = 0
-    goal: str = GOALS[1]
-
-
-def ranked(tree: Sequence[Trial], metric: Metric) -> list[Trial]:
-    """The good trials, best first; among equals the first comes first."""
-    sign = -1 if metric.direction == "higher" else 1
-    return sorted((t for t in tree if t.ok and t.value is not None), key=lambda t: sign * (t.value or 0.0))
-
-
-def debug_depth(trial: Trial) -> int:
-    """How many failed trials in a row a trial comes from."""
-    depth = 0
-    while trial.parent and not trial.parent.ok:
-        trial, depth = trial.parent, depth + 1
-    return depth
-
-
-def select(at: Segment, order: Sequence[Trial], slots: int, params: TasV2, rng: Random) -> list[Trial | None]:
-    """The parents of a batch, None for a draft. ``order`` has the good trials, the most wanted first.
-
-    A failed leaf is drawn from all trees and refused if its tree is taken. The loop ends: a tree that others wait for
-    has a leaf that did not fail, hence a good trial.
-    """
-    tree = {*at.tree}
-    inner = {t.parent for t in at.tree}
-    leaves = [t for t in at.tree if t not in inner]
-    failed = [t for t in leaves if not t.ok and debug_depth(t) <= params.max_debug_depth]
-    star = at.stage in STARS
-    debug_prob = 0.0 if star and not params.debug_stars else params.debug_prob
-
-    def root(trial: Trial) -> Trial:
-        while trial.parent in tree:
-            trial = trial.parent
-        return trial
-
-    viable = {root(t) for t in leaves if t.ok}
-    drafts = at.drafts - sum(root(t) is t for t in at.tree)
-    used: set[Trial] = set()
-
-    def free(trial: Trial) -> bool:
-        return root(trial) not in used or len(used) >= len(viable)
-
-    picks: list[Trial | None] = []
-    while len(picks) < slots:
-        if drafts > 0:  # those of this batch are not counted
-            picks.append(None)
-        elif rng.random() < debug_prob and failed and free(leaf := rng.choice(failed)):
-            picks.append(leaf)
-            used.add(root(leaf))
-        elif star or not order:
-            picks.append(at.centre if star else None)
-        elif chosen := next(filter(free, order), None):
-            picks.append(chosen)
-            used.add(root(chosen))
-    return picks
-
-
-def ends(total: int, shares: Sequence[float]) -> list[int]:
-    """The numbers of steps after which the stages end: shares rounded down, the last one has the rest."""
-    return [*accumulate(int(total * share + 1e-9) for share in shares), total]
-
-
-def by_shares(at: Segment, best: Trial | None, done: int, total: int, params: TasV2) -> Segment:
-    """What comes after a batch: the stage whose share it is now, but stage 1 until something works."""
-    best = best or at.centre
-    stage = sum(end <= done for end in ends(total, params.shares)[:3]) + 1 if best else 1
-    return at if stage == at.stage else begin(stage, best, at.number + 1, params)
-
-
-def room(at: Segment, done: int, total: int, params: TasV2) -> int:
-    """Trials that the next batch may have: no more than its stage has left, unless that is overdue."""
-    left = 0 if params.caps else ends(total, params.shares)[at.stage - 1] - done
-    return min(params.workers, left) if left > 0 else params.workers
-
-
-def complete(at: Segment, best: Trial | None, caps: Sequence[int]) -> bool | None:
-    """Whether a stage is complete by the original's rules; None where a model is to judge."""
-    if len(at.tree) >= caps[at.stage - 1]:
-        return True
-    if at.number == 2 and best and best is not at.tree[0]:
-        return None
-    return at.number == 1 and best is not None
-
-
-def begin(stage: int, best: Trial | None, number: int, params: TasV2) -> Segment:
-    """The first segment of a stage."""
-    drafts = 0 if params.carry or stage in STARS else 1
-    return Segment(stage, 1, number, drafts, best, (best,) if best and params.carry else (), goal=GOALS[stage])
+def goal(at: Segment) -> str:
+    """What a stretch of the search is for, in words."""
+    return f"{GOALS[at.stage]} {at.aim}" if at.sub > 1 else GOALS[at.stage]
 
 
 def journal(tree: Sequence[Trial], reviews: Mapping[Trial, str]) -> tuple[str, ...]:
@@ -193,7 +93,7 @@ def journal(tree: Sequence[Trial], reviews: Mapping[Trial, str]) -> tuple[str, .
     items = []
     for number, t in enumerate(tree, 1):
         reason = t.error.rpartition("\n")[2].removeprefix(f"{t.status}: ")
-        result = t.line or f"{t.status}, {debug_depth(t)} failed before it: {reason}"
+        result = t.line or f"{t.status}, {rules.debug_depth(t)} failed before it: {reason}"
         said = {"Plan": t.facts["idea"], "Review": reviews.get(t, "")}
         lines = [f"  {name}: {' '.join(text.split())}" for name, text in said.items() if text]
         items.append("\n".join([f"{number}. [{t.facts['action']}] {result}", *lines]))
@@ -268,17 +168,17 @@ async def batch(
         base, topic = (pick, pick.facts["topic"]) if pick else (lab.brief.baseline, next(deal, ""))
         plan = base.facts["idea"] if action == "debug" else None
         if action in STARS.values():
-            asked = plan_prompt(lab.brief, at.goal, action, base, "", listed("Tried so far:", named))
+            asked = plan_prompt(lab.brief, goal(at), action, base, "", listed("Tried so far:", named))
             plan = (await lab.ask("plan", asked)).text
             named.append(plan)
         facts = {"topic": topic, "stage": at.stage, "sub": at.sub, "batch": at.batches, "slot": slot}
-        jobs.append(partial(grow, goal=at.goal, action=action, base=base, plan=plan, memory=memory, facts=facts))
+        jobs.append(partial(grow, goal=goal(at), action=action, base=base, plan=plan, memory=memory, facts=facts))
     return await lab.parallel(jobs)
 
 
 async def wanted(lab: Lab, tree: Sequence[Trial], items: Sequence[str], params: TasV2) -> list[Trial]:
     """The good trials, best first; the model's choice, if it is to choose, before the others."""
-    order = ranked(tree, lab.brief.metric)
+    order = rules.ranked(tree, lab.brief.metric)
     if params.best_by == "model" and len(order) > 1:
         numbers = {tree.index(trial) + 1: trial for trial in order}
         schema = record(trial={"type": "integer", "enum": [*numbers]})
@@ -288,34 +188,34 @@ async def wanted(lab: Lab, tree: Sequence[Trial], items: Sequence[str], params: 
 
 
 async def by_caps(
-    lab: Lab, at: Segment, best: Trial | None, items: Sequence[str], caps: Sequence[int], params: TasV2
+    lab: Lab, at: Segment, best: Trial | None, items: Sequence[str], caps: Sequence[int], carry: bool
 ) -> Segment | None:
     """What comes after a batch by the original's rules; None where the experiment ends."""
-    ended = complete(at, best, caps)
+    ended = rules.complete(at, best, caps)
     if ended is None:
-        asked = journal_prompt(lab.brief, items, STAGE(goal=at.goal))
+        asked = journal_prompt(lab.brief, items, STAGE(goal=goal(at)))
         ended = (await lab.ask("stage", asked, record(complete="boolean"))).fields.get("complete")
     if ended:
-        given_up = (at.number == 1 and len(at.tree) >= caps[0]) or (at.number <= 4 and not best)
-        return None if given_up or at.stage == 4 else begin(at.stage + 1, best, at.number + 1, params)
+        return rules.after(at, best, caps, carry)
     if best:
-        asked = journal_prompt(lab.brief, items, SUBSTAGE(goal=at.goal))
+        asked = journal_prompt(lab.brief, items, SUBSTAGE(goal=goal(at)))
         found = (await lab.ask("substage", asked, record(complete="boolean", goal="string"))).fields
         if found.get("complete"):
-            goal = f"{GOALS[at.stage]} {found['goal']}"
-            return Segment(at.stage, at.sub + 1, at.number + 1, centre=at.centre, goal=goal)
+            return Segment(at.stage, at.sub + 1, at.number + 1, centre=at.centre, aim=found["goal"])
     return at
 
 
 async def search(lab: Lab, params: TasV2) -> None:
     """Best-first tree search in four stages, in batches that share one memory."""
     total, deal = lab.left, cycle(await brainstorm(lab, params))
+    stages = rules.ends(total, params.shares)
     at: Segment | None = Segment(drafts=params.drafts)
     order: list[Trial] = []
     reviews: dict[Trial, str] = {}
     while at:
-        slots = min(lab.left, room(at, total - lab.left, total, params))
-        picks = select(at, order, slots, params, lab.rng)
+        slots = params.workers if params.caps else rules.room(at, total - lab.left, stages, params.workers)
+        debug_prob = params.debug_prob if params.debug_stars or at.stage not in STARS else 0.0
+        picks = rules.select(at, order, min(slots, lab.left), debug_prob, params.max_debug_depth, lab.rng)
         grown = await batch(lab, at, picks, journal(at.tree, reviews), deal)
         reviews |= dict(grown)
         at = replace(at, tree=(*at.tree, *(trial for trial, _ in grown)), batches=at.batches + 1)
@@ -325,9 +225,9 @@ async def search(lab: Lab, params: TasV2) -> None:
         order = await wanted(lab, at.tree, items, params)
         best = order[0] if order else None
         if params.caps:
-            at = await by_caps(lab, at, best, items, params.caps, params)
+            at = await by_caps(lab, at, best, items, params.caps, params.carry)
         else:
-            at = by_shares(at, best, total - lab.left, total, params)
+            at = rules.by_shares(at, best, total - lab.left, stages, params.carry)
         order = [trial for trial in order if at and trial in at.tree]
 
 
