@@ -220,7 +220,7 @@ def test_a_run_does_not_begin_with_a_window_that_nobody_was_there_to_tell(stub: 
     """What is not known when a run begins stays so, and its prompts might never fit."""
     waits: list[float] = []
     gone = EndpointModel("stub", "stub", Endpoint(base_url="http://127.0.0.1:9/v1"), waits.append)
-    with pytest.raises(ModelAway, match=r"nobody answers at http://127.0.0.1:9/v1: .*\nNothing is begun"):
+    with pytest.raises(ModelAway, match=r"nobody answers at http://127.0.0.1:9/v1: .*\nNothing is lost"):
         simulate("random", steps=1, model=Models({"*": gone}))
     assert 15 < sum(waits) <= 30
     assert gone.in_haste().room("idea") == ROOM and sum(waits) <= 30

@@ -216,7 +216,7 @@ class EndpointModel:
                     return None
                 raise ModelAway(
                     f"{self.name}: nobody answers at {self.endpoint.base_url}: {nobody}\n"
-                    "Nothing is begun: give the same command again when it is there"
+                    "Nothing is lost: give the same command again when it is there"
                 ) from None
 
     def _cleared(self, text: str) -> str:
