@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,15 @@ def plan(model: str | Models = "offline:mutate", **options: Any) -> Plan:
 
 def named(name: str) -> Models:
     return Models({"*": ScriptedModel([], name)})
+
+
+def test_an_endpoint_that_is_away_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("labcoat.toml").write_text('[endpoint.gone]\nbase_url = "http://127.0.0.1:9/v1"\n')
+    begin = time.monotonic()
+    guesses = estimate(plan("openai:x@gone", steps=1))
+    assert total(guesses["low"]).calls == 2 and total(guesses["low"]).usd is None
+    assert time.monotonic() - begin < 10, "its patience is 600 s"
 
 
 def total(guess: dict[str, Spent]) -> Spent:

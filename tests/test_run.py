@@ -286,6 +286,16 @@ def test_a_run_whose_strategy_changed_since_is_pointed_out(tmp_path: Path, simul
     assert changed_since(other, tmp_path) == []
 
 
+def test_a_run_whose_model_had_other_parameters_is_pointed_out(tmp_path: Path, simulate: Simulate) -> None:
+    def models(name: str) -> Models:
+        return Models({"*": ScriptedModel(["no edit"] * 4, name)})
+
+    begun = simulate("random", steps=2, model=models("openai:x@mine"), runs=tmp_path).folder
+    for name, found in (('openai:x@mine {"seed":1}', [(begun, ["models.*"])]), ("openai:y@mine", [])):
+        plan = Plan.of(task="sim/valley", strategy="random", model=models(name), steps=2, seed=0)
+        assert changed_since(plan, tmp_path) == found
+
+
 def test_a_finished_run_of_another_sandbox_level_is_no_answer(simulate: Simulate) -> None:
     folder = simulate("random", steps=2).folder
     tamper(folder, lambda r: r["bench"]["sandbox"].update(level="none"))

@@ -1,8 +1,8 @@
 """Estimate: tokens and money of a run before anything is spent.
 
 The strategy is really driven, with its own prompts on the real task, in a world where every trial is valid and measures
-the same. No endpoint is asked, no worker started, no environment built. What no one can know before, how a model counts
-and how much it says, is assumed three times: :data:`GUESSES`.
+the same. No model is asked, no worker started, no environment built; an endpoint is asked for its window alone. What no
+one can know before, how a model counts and how much it says, is assumed three times: :data:`GUESSES`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from labcoat.errors import InputError
 from labcoat.journal import Journal
 from labcoat.kept import Kept
 from labcoat.models import ROOM, Call, Model, Models, Part, Prompt, Reply, Usage
+from labcoat.models.endpoint import EndpointModel
 from labcoat.models.offline import instance
 from labcoat.models.prices import Prices
 from labcoat.plan import Plan
@@ -56,7 +57,13 @@ GUESSES = {
 def estimate(plan: Plan) -> dict[str, dict[str, Spent]]:
     """What the search of a plan takes, by guess and purpose, in calls, tokens and, where prices are known, money."""
     prices = plan.prices()
+    ahead = {purpose: _in_haste(model) for purpose, model in plan.models.by_purpose.items()}
+    plan = replace(plan, models=Models(ahead))
     return {name: _drive(plan, guess, prices) for name, guess in GUESSES.items()}
+
+
+def _in_haste(model: Model) -> Model:
+    return model.in_haste() if isinstance(model, EndpointModel) else model
 
 
 def _drive(plan: Plan, guess: Guess, prices: Prices) -> dict[str, Spent]:

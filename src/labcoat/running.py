@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from labcoat.bench import Bench, home
 from labcoat.bench.outcome import Outcome
@@ -21,6 +22,9 @@ from labcoat.models.queue import queued
 from labcoat.plan import Plan
 from labcoat.record import RECORD, compare_bench, compare_record, flat, read_record, write_record
 from labcoat.stages import make_driver, stages
+
+CHANGING = ("strategy.source", "task.hash", "task.version")
+"""Fields of a spec that change though the command stays the same."""
 
 
 def execute(
@@ -167,7 +171,7 @@ def _take_over(trial: Trial, outcome: Outcome, kept: Kept, plan: Plan, bench: Be
 
 
 def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
-    """Runs that the same command began, before the strategy or the task changed; with the fields that changed."""
+    """Runs that the same command began, before strategy, task or the models' parameters changed; with what changed."""
     wanted = flat(plan.spec())
     found = []
     for record in sorted((runs / "single" / plan.task.id).glob(f"{plan.strategy.name}-*/{plan.seed}/run.json")):
@@ -176,9 +180,14 @@ def changed_since(plan: Plan, runs: Path) -> list[tuple[Path, list[str]]]:
         except InputError:  # a broken neighbour is no reason not to run
             continue
         fields = [name for name in {**wanted, **begun} if begun.get(name) != wanted.get(name)]
-        if fields and set(fields) <= {"strategy.source", "task.hash", "task.version"}:
+        if fields and all(name in CHANGING or _same_model(begun.get(name), wanted.get(name)) for name in fields):
             found.append((record.parent, fields))
     return found
+
+
+def _same_model(begun: Any, wanted: Any) -> bool:
+    """Whether the command line names them alike: their parameters are those of labcoat.toml."""
+    return isinstance(begun, str) and isinstance(wanted, str) and plain(begun) == plain(wanted)
 
 
 def unfinished_before(plan: Plan, runs: Path) -> str:

@@ -216,6 +216,16 @@ def test_an_endpoint_that_does_not_list_models_leaves_the_window_unknown(at: At,
     assert at(timeout=0.2).room("idea") == ROOM
 
 
+def test_a_run_does_not_begin_with_a_window_that_nobody_was_there_to_tell(stub: Stub, simulate: Simulate) -> None:
+    """What is not known when a run begins stays so, and its prompts might never fit."""
+    waits: list[float] = []
+    gone = EndpointModel("stub", "stub", Endpoint(base_url="http://127.0.0.1:9/v1"), waits.append)
+    with pytest.raises(ModelAway, match=r"nobody answers at http://127.0.0.1:9/v1: .*\nNothing is lost"):
+        simulate("random", steps=1, model=Models({"*": gone}))
+    assert 15 < sum(waits) <= 30
+    assert gone.in_haste().room("idea") == ROOM and sum(waits) <= 30
+
+
 def test_a_bad_key_is_found_before_the_baseline_is_measured(at: At, stub: Stub, simulate: Simulate) -> None:
     stub.models = error(401, "Incorrect API key provided")
     with pytest.raises(ModelRefuses, match=r"401: Incorrect API key provided \(is the key right\?\)"):

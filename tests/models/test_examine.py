@@ -46,6 +46,13 @@ def test_what_does_not_answer_says_why(at: At, stub: Stub) -> None:
     assert (finding.what, finding.state) == ("answer", "failed") and "Incorrect API key" in finding.says
 
 
+def test_an_endpoint_that_is_away_is_not_waited_for(at: At, stub: Stub, waits: list[float]) -> None:
+    stub.models = stub.otherwise = error(429, "Slow down", Retry_After="7")
+    (finding,) = examine(at())
+    assert finding.state == "failed" and "429: Slow down" in finding.says
+    assert (waits, len(stub.received)) == ([], 1)
+
+
 def test_a_refusal_is_no_answer(at: At, stub: Stub) -> None:
     stub.otherwise = reply(None, refusal="No sums.")
     found = {finding.what: finding for finding in examine(at())}

@@ -58,6 +58,14 @@ def test_hostile_text_is_read_in_short_time(text: str) -> None:
     assert time.monotonic() - begin < 5
 
 
+def test_what_is_never_closed_is_not_read_again_and_again() -> None:
+    text = "[" * 900 + "1," * 100_000
+    begin = time.process_time()
+    assert read(Reply(text), SCHEMA).finish == "schema_never_met"
+    assert time.process_time() - begin < 4, "from each of 900 places it would take ten times as long"
+    assert read(Reply(text[:2000] + GOOD), SCHEMA).parsed == {"name": "a", "score": 1}
+
+
 def test_no_value_is_nested_deeper_than_a_journal_can_write() -> None:
     assert read(Reply("[" * 500 + "]" * 500), {"type": "array"}).finish == "schema_never_met"
 

@@ -42,8 +42,10 @@ class EndpointModel:
 
     constants_only = False
 
-    def __init__(self, model: str, where: str, endpoint: Endpoint, sleep: Sleep = time.sleep) -> None:
-        """``model`` as the endpoint calls it; ``where`` is the endpoint's name."""
+    def __init__(
+        self, model: str, where: str, endpoint: Endpoint, sleep: Sleep = time.sleep, *, haste: bool = False
+    ) -> None:
+        """``model`` as the endpoint calls it; ``where`` is the endpoint's name; one in ``haste`` never waits for it."""
         self.model = model
         self.endpoint = endpoint
         self.place, self.url, self.at_once = where, endpoint.base_url, endpoint.concurrency
@@ -52,6 +54,8 @@ class EndpointModel:
         if sent := self.parameters.sent():
             self.name += f" {canonical(sent)}"
         self._sleep = sleep
+        self._haste = haste
+        self._patience = 0.0 if haste else endpoint.patience
         self._not_taken: set[str] = set()
         """Parameters that the endpoint does not take; found out by its complaint."""
 
@@ -73,6 +77,10 @@ class EndpointModel:
             )
         return cls(model, where, endpoints[where])
 
+    def in_haste(self) -> EndpointModel:
+        """The same model for a look ahead: it does not wait for an endpoint that is away."""
+        return EndpointModel(self.model, self.place, self.endpoint, self._sleep, haste=True)
+
     # --- what a run asks ------------------------------------------------------------------------------------------
 
     def room(self, purpose: str) -> int:
@@ -80,6 +88,7 @@ class EndpointModel:
 
         Raises:
             InputError: a variable that should hold the key is not set, or the key is no good.
+            ModelAway: nobody is there to be asked; what a run's prompts hold must not hang on that.
         """
         _ = self._connection  # without a key nothing of the run is begun
         window = self.parameters.window or self._asked_window
@@ -108,7 +117,7 @@ class EndpointModel:
             ModelAway: the endpoint is away for longer than its settings have patience.
             ModelRefuses: no call can succeed.
         """
-        patience = Patience(self.endpoint.patience, self._sleep)
+        patience = Patience(self._patience, self._sleep)
         so_far: Reply | None = None
         unreadable = 0
         while True:
@@ -186,11 +195,14 @@ class EndpointModel:
     @cached_property
     def _asked_window(self) -> int | None:
         """The window that the endpoint tells of this model; None if it does not."""
-        patience = Patience(min(PATIENCE_FOR_WINDOW, self.endpoint.patience), self._sleep)
+        patience = Patience(min(PATIENCE_FOR_WINDOW, self._patience), self._sleep)
         while True:
+            nobody = ""
             try:
                 answer = self._connection.models(PATIENCE_FOR_WINDOW)
-            except (Unreachable, CutOff):
+            except Unreachable as error:
+                answer, nobody = Answer(503, b""), self._cleared(str(error))[:LONGEST_ERROR]
+            except CutOff:
                 answer = Answer(503, b"")
             if answer.status == 401:
                 says = self._cleared(judge(answer.status, answer.body).says)[:LONGEST_ERROR]
@@ -200,7 +212,12 @@ class EndpointModel:
             try:
                 patience.wait(answer.asked, lambda seconds: None)
             except OutOfPatience:
-                return None
+                if not nobody or self._haste:
+                    return None
+                raise ModelAway(
+                    f"{self.name}: nobody answers at {self.endpoint.base_url}: {nobody}\n"
+                    "Nothing is lost: give the same command again when it is there"
+                ) from None
 
     def _cleared(self, text: str) -> str:
         """``text`` as it can be written, without the key and the headers, also where a server echoes them."""

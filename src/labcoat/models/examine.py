@@ -38,6 +38,8 @@ def works(findings: list[Finding]) -> bool:
 def examine(model: Model) -> list[Finding]:
     """Ask ``model`` one tiny question with a schema, and say what works: answer, schema, usage, price, window."""
     told: list[str] = []
+    if isinstance(model, EndpointModel):
+        model = model.in_haste()
     try:
         room = model.room(PURPOSE)
         reply = model.chat(QUESTION, Call(PURPOSE, "/0", 0, 0, SCHEMA, told.append))

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from labcoat.errors import InputError
+from labcoat.journal import canonical
 
 FILE = "labcoat.toml"
 PUBLIC = "https://api.openai.com/v1"
@@ -26,10 +27,14 @@ SHORTEST_SECRET = 8
 
 
 def _url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(value)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and value.isprintable()
+    except ValueError:  # its words hold the value
+        sound = False
+    if not sound:
         raise ValueError("an address like http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query:
+    if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError("no key in the address; name the environment variable that holds it with key_env or headers")
     if parts.path.rstrip("/").endswith("/completions"):
         raise ValueError("ends before /chat/completions, often with /v1")
@@ -45,9 +50,31 @@ def _variable(value: str) -> str:
 def _extra(value: dict[str, Any]) -> dict[str, Any]:
     if ours := value.keys() & {"model", "messages", "stream", "n", "tools", "response_format"}:
         raise ValueError(f"{', '.join(sorted(ours))}: labcoat's own")
+    try:
+        canonical(value)
+    except (TypeError, ValueError) as error:  # a date, nan
+        raise ValueError(f"cannot be sent as JSON: {error}") from None
     return value
 
 
+def _header_name(value: str) -> str:
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~\w-]+", value, re.ASCII):
+        raise ValueError("no name of an HTTP header")
+    return value
+
+
+def _header_value(value: str) -> str:
+    if not _fits_a_header(value):
+        raise ValueError("holds what no HTTP header can carry")
+    return value
+
+
+def _fits_a_header(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
+
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_header_value)]
 Variable = Annotated[str, AfterValidator(_variable)]
 
 
@@ -58,7 +85,7 @@ class _Section(BaseModel):
 class Parameters(_Section):
     """How a model is to answer. What is not set is not sent."""
 
-    temperature: float | None = Field(None, ge=0)
+    temperature: float | None = Field(None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(None, gt=0, le=1)
     reply_tokens: int | None = Field(None, gt=0)
     """Most tokens of a reply, hidden reasoning included."""
@@ -81,7 +108,7 @@ class Endpoint(Parameters):
     base_url: Annotated[str, AfterValidator(_url)]
     key_env: Variable | None = None
     """Environment variable with the key; none is sent without it."""
-    headers: dict[str, str] = {}
+    headers: dict[HeaderName, HeaderValue] = {}
     """Further headers. A value ``$NAME`` is taken from the environment."""
     timeout: float = Field(600, gt=0)
     """Seconds that one request may take, whatever it does meanwhile."""
@@ -167,6 +194,6 @@ def _from_environment(variable: str, field: str) -> str:
     value = os.environ.get(variable, "").strip()
     if not value:
         raise InputError(f"the environment variable {variable} ({field}) is not set; `export {variable}=...`")
-    if not (value.isascii() and value.isprintable()):
+    if not _fits_a_header(value):
         raise InputError(f"the environment variable {variable} ({field}) holds what no HTTP header can carry")
     return value

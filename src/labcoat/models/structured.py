@@ -18,6 +18,8 @@ TRIES = 3
 """The first and those after a reply that did not fit."""
 MOST_STARTS = 1000
 """Places in a text where JSON is looked for."""
+MOST_READ = 8 << 20
+"""Characters that are read in vain for it: what is open at many places and never closed is read from each."""
 DEEPEST = 100
 
 Turn = dict[str, str]
@@ -123,14 +125,15 @@ def _values(text: str) -> Iterator[Any]:
         return
     except (ValueError, RecursionError):
         pass
-    at = 0
+    at, in_vain = 0, 0
     for _ in range(MOST_STARTS):
         at = min((found for found in (text.find("{", at), text.find("[", at)) if found >= 0), default=-1)
-        if at < 0:
+        if at < 0 or in_vain > MOST_READ:
             return
         try:
             value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            in_vain += getattr(error, "pos", len(text)) - at
             at += 1
         else:
             yield value
