@@ -134,7 +134,7 @@ def test_a_task_without_fit(numpy_environment: Environment, bwrap: sandbox.Bubbl
     start, _, rest = MANIFEST.partition("[[phase]]\n")
     task = small(
         open_folder / "task",
-        manifest=start + "[[phase]]\n" + rest.partition("[[phase]]\n")[2],
+        manifest=start + "[[phase]]\n" + rest.partition("[[phase]]\n")[2].replace("{artefact}", "none"),
         main=program(predict=PREDICT.partition("np.save")[0] + "np.save(f'{out}/prediction.npy', x * 0 + 2.5)"),
     )
     rows = check(task, adversaries=some("leftovers", "survivor", "fifo_out", "fifo_artefact", "disk")).rows
