@@ -12,10 +12,10 @@ import random
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from labcoat import editor
+from labcoat.asking import Asking
 from labcoat.bench import Bench
 from labcoat.bench.outcome import Outcome, error_text, metric_line
 from labcoat.budget import SPENT, Budget
@@ -37,7 +37,7 @@ from labcoat.lab import (
     Trial,
     TrialRequest,
 )
-from labcoat.models import ROOM, Call, ModelAway, ModelRefuses, Models, Prompt, Reply, Usage
+from labcoat.models import Models, Reply
 from labcoat.models.prices import Prices
 from labcoat.packing import pack_changes, pack_outcome, unpack_changes, unpack_outcome
 from labcoat.task import Task
@@ -101,19 +101,16 @@ class Driver:
         self.task = task
         self.strategy = strategy
         self.bench = bench
-        self.models = models
         self.journal = journal
         self.kept = kept
         self.budget = budget
-        self.prices = prices
         self.steps = steps
         self.seed = seed
         self.most_leaders = leaders
-        self.rooms = rooms
         self.shared = shared
+        self.asking = Asking(models, journal, prices, rooms, shared, lambda key: self.derive("model", key))
         self.verify = verify
         self.embedder = embedder
-        self.calls = 0
         self.tried = 0
         self.brief: Brief
         self.issued: dict[str, Edit | Trial] = {}
@@ -221,16 +218,15 @@ class Driver:
     # --- the effects ----------------------------------------------------------------------------------------------
 
     def _ask(self, key: str, request: AskRequest) -> Reply:
-        room = self.shared.get(key, self.rooms).get(request.purpose, ROOM)
-        prompt = request.prompt.packed(room)
+        purpose, prompt = request.purpose, self.asking.packed(key, request.purpose, request.prompt)
         result = self._perform_effect(
             key,
             "ask",
-            self._chat_request(key, request.purpose, prompt) | {"schema": request.schema},
-            lambda: {"reply": self._chat(key, request.purpose, prompt, request.schema)},
-            call=lambda: self._coming(request.purpose, prompt),
+            self.asking.request(key, purpose, prompt) | {"schema": request.schema},
+            lambda: {"reply": self.asking.live(key, purpose, prompt, request.schema)},
+            call=lambda: self.asking.coming(purpose, prompt),
         )
-        return self._charged_reply(result)
+        return self.asking.reply(result["reply"])
 
     def _edit(self, key: str, request: EditRequest) -> Edit:
         base = request.base
@@ -245,14 +241,14 @@ class Driver:
         )
 
         def live() -> dict[str, Any]:
-            reply = self._chat(key, "edit", prompt, None)
+            reply = self.asking.live(key, "edit", prompt)
             code, reason = self._apply(reply["finish"], self.journal.blobs.text(reply["text"]), base.code)
             changes = pack_changes(self.task.baseline, code, self.journal.blobs)
             return {"reply": reply, "reason": reason, "changes": changes}
 
-        request_json = self._chat_request(key, "edit", prompt) | {"base": base.key, "code": base.code.sha}
-        result = self._perform_effect(key, "edit", request_json, live, call=lambda: self._coming("edit", prompt))
-        reply = self._charged_reply(result)
+        request_json = self.asking.request(key, "edit", prompt) | {"base": base.key, "code": base.code.sha}
+        result = self._perform_effect(key, "edit", request_json, live, call=lambda: self.asking.coming("edit", prompt))
+        reply = self.asking.reply(result["reply"])
         code = unpack_changes(self.task.baseline, result["changes"], self.journal.blobs)
         if self.verify and self._apply(reply.finish, reply.text, base.code) != (code, result["reason"]):
             raise Diverged(f"{self.journal.path}: edit {key}: the recorded reply gives another code than was recorded")
@@ -399,42 +395,6 @@ class Driver:
         if key not in self.shared:  # its origin paid for it
             self.budget.spent.add(event)
         return result
-
-    def _chat_request(self, key: str, purpose: str, prompt: Prompt) -> dict[str, Any]:
-        model = self.models.of(purpose).name
-        if key in self.shared and (recorded := self.journal.finished(key)):
-            model = recorded["request"].get("model", model)  # a fork may go on with another one
-        return {"purpose": purpose, "model": model, "parts": prompt.fingerprint()}
-
-    def _coming(self, purpose: str, prompt: Prompt) -> dict[str, float | None]:
-        """What a call is known to take before its reply: its prompt, none of it cached."""
-        tokens = max(1, prompt.tokens)
-        return {"calls": 1, "tokens": tokens, "usd": self.prices.cost(purpose, Usage(input_uncached=tokens))}
-
-    def _chat(self, key: str, purpose: str, prompt: Prompt, schema: dict[str, Any] | None) -> dict[str, Any]:
-        for part in prompt.parts:
-            self.journal.blobs.put(part.text)
-        call = Call(purpose, key, self.calls, self.derive("model", key), schema, partial(self._hear, key))
-        try:
-            return self._pack_reply(purpose, self.models.of(purpose).chat(prompt, call))
-        except (ModelAway, ModelRefuses) as stopped:
-            if stopped.spent is not None:  # the call is made anew when the run is resumed, and was paid nevertheless
-                given_up = {"purpose": purpose, "reply": self._pack_reply(purpose, stopped.spent)}
-                self.journal.note(SPENT, given_up, key=key)
-            raise
-
-    def _hear(self, key: str, says: str) -> None:
-        """What a model tells while it is asked: it waits, or goes on without something."""
-        self.journal.note("endpoint", {"says": says}, key=key)
-
-    def _pack_reply(self, purpose: str, reply: Reply) -> dict[str, Any]:
-        cost = self.prices.cost(purpose, reply.usage) if reply.cost is None else reply.cost
-        return reply.to_json() | {"text": self.journal.blobs.put(reply.text), "cost": cost}
-
-    def _charged_reply(self, result: dict[str, Any]) -> Reply:
-        self.calls += 1
-        reply = result["reply"]
-        return Reply.from_json(reply | {"text": self.journal.blobs.text(reply["text"])})
 
     def _seen(self, key: str, code: Code, outcome: Outcome, parent: Trial | None, facts: dict[str, Any]) -> Trial:
         metric = self.task.metric.name

@@ -211,17 +211,7 @@ def test_an_output_on_which_two_scorers_fail_makes_that_trial_a_crash(
 
 
 def test_a_task_without_fit(open_bench: OpenBench, either: sandbox.Sandbox) -> None:
-<<<<<<< HEAD
     bench = open_bench(either, manifest=WITHOUT_FIT, main=CONSTANT)
-=======
-    start, _, rest = MANIFEST.partition("[[phase]]\n")
-    manifest = start + "[[phase]]\n" + rest.partition("[[phase]]\n")[2].replace("{artefact}", "none")
-    bench = open_bench(
-        either,
-        manifest=manifest,
-        main=program(predict=PREDICT.partition("np.save")[0] + "np.save(f'{out}/prediction.npy', x * 0 + 2.5)"),
-    )
->>>>>>> rev3
     with bench.trial(bench.task.baseline, 0) as (found, kept):
         assert found.status == "ok" and kept is None and found.artefact is None
         assert len(found.executions) == 2
