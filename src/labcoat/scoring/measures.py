@@ -54,9 +54,13 @@ def effective_dimension(codes: ArrayLike, mode: Mode = "paper") -> float:
 
 def participation(rows: ArrayLike) -> float | None:
     """(sum λ)² / sum λ² over the eigenvalues λ of the rows' scalar products; None where all rows are zero."""
-    values = np.linalg.svd(_rows(rows), compute_uv=False) ** 2
-    values = values[values > 1e-10 * values.max(initial=0.0)]
-    return float(values.sum() ** 2 / (values**2).sum()) if len(values) else None
+    lengths = np.linalg.svd(_rows(rows), compute_uv=False)
+    longest = lengths.max(initial=0.0)
+    if not longest:
+        return None
+    values = (lengths / longest) ** 2  # as shares: the squares of very short ones would be 0
+    values = values[values > 1e-10]
+    return float(values.sum() ** 2 / (values**2).sum())
 
 
 def uniqueness(codes: ArrayLike) -> float:
