@@ -122,7 +122,10 @@ def test_a_split_is_tested_as_scipy_does() -> None:
 def test_a_split_in_unlike_parts_counts_all_others(values: list[int], size: int) -> None:
     size = min(size, len(values) - 1)
     total = Fraction(sum(values))
-    apart = [abs(part / size - (total - part) / (len(values) - size)) for part in map(sum, combinations(values, size))]
+    apart = [
+        abs(Fraction(part, size) - (total - part) / (len(values) - size))
+        for part in map(sum, combinations(values, size))
+    ]
     expected = sum(value >= apart[0] for value in apart) / len(apart)
     assert split_test(values[:size], values[size:]) == pytest.approx(expected)
 
