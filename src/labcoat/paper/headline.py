@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from statistics import stdev
+from statistics import fmean, stdev
 
 from labcoat.paper import published
 from labcoat.paper.check import Check, above, interval, judged, listed
 from labcoat.paper.published import MEAN, RELATIVE
 from labcoat.paper.results import ROUNDS, wins
-from labcoat.scoring.contrast import Contrast, contrasts, mean
+from labcoat.scoring.contrast import Contrast, contrasts
 from labcoat.scoring.improvement import headroom, of_headroom
 from labcoat.scoring.intervals import Estimate, bootstrap
 from labcoat.scoring.paired import Cell, sign_test
@@ -18,8 +18,8 @@ from labcoat.scoring.power import needed
 from labcoat.scoring.ranking import rank_arms
 
 LEADERS, REST = ("TAS v2", "AutoR"), ("AIDE", "OEvolve", "TAS v1", "AIRA")
-HALF_OF_WORST = {"PrivacyMeter": 0.5}
-"""Ranges that are no 1 and are not printed: this attack has an AUC gap of at most 0.5."""
+RANGE = {"PrivacyMeter": 0.5}
+"""Ranges that are not 1; none is printed. An AUC is at most 0.5 from 0.5."""
 
 
 def checks() -> list[Check]:
@@ -93,7 +93,7 @@ def _ranking() -> list[Check]:
             "the agents are not all alike, by their ranks on 18 tasks",
             "a ranking",
             f"mean ranks {listed(found.mean_ranks, '.2f')}; Friedman p {found.p:.2g}",
-            judged((found.p or 0.0) < 0.05, "not supported"),
+            judged(found.p is not None and found.p < 0.05, "not supported"),
         ),
         Check(
             "Section 4.2",
@@ -108,17 +108,17 @@ def _ranking() -> list[Check]:
 def room(task: str) -> float:
     """The largest normalised improvement on a task."""
     own = published.tasks()[task]
-    worst = own.baseline if task in RELATIVE else abs(own.best - HALF_OF_WORST.get(task, 1.0))
+    worst = own.baseline if task in RELATIVE else abs(own.best - RANGE.get(task, 1.0))
     return headroom(own.baseline, own.best, worst)
 
 
 def _averages() -> list[Check]:
     means, tasks = published.means(), published.tasks()
     bounded = [task for task in tasks if task not in RELATIVE]
-    without = {agent: mean([own[task] for task in bounded]) for agent, own in means.items()}
+    without = {agent: fmean([own[task] for task in bounded]) for agent, own in means.items()}
     shares = {agent: {task: of_headroom(own[task], room(task)) for task in tasks} for agent, own in means.items()}
-    averages = {agent: mean(list(own.values())) for agent, own in shares.items()}
-    ahead = bootstrap([shares["TAS v2"][task] - shares["AutoR"][task] for task in tasks], mean)
+    averages = {agent: fmean(own.values()) for agent, own in shares.items()}
+    ahead = bootstrap([shares["TAS v2"][task] - shares["AutoR"][task] for task in tasks], fmean)
     both = [(means["AutoR"][task], means["TAS v2"][task]) for task in tasks]
     wider = bootstrap(both, lambda sample: stdev(x for x, _ in sample) - stdev(y for _, y in sample))
     most = max(own["PrivacyMeter"] for own in means.values())

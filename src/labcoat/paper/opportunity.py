@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 
 from labcoat.paper import published
 from labcoat.paper.check import Check, above, below, interval, judged, listed, near
 from labcoat.paper.published import THOUSANDTHS
 from labcoat.scoring.comparison import ranks, spearman
-from labcoat.scoring.contrast import mean
 from labcoat.scoring.correlation import correlation_p
 from labcoat.scoring.intervals import bootstrap
 from labcoat.scoring.multiple import holm
@@ -34,23 +33,22 @@ def figures() -> list[Check]:
 def halves() -> tuple[list[str], list[str]]:
     """The dense and the sparse tasks, as labelled."""
     tasks = published.tasks()
-    return [name for name, task in tasks.items() if task.dense], [
-        name for name, task in tasks.items() if not task.dense
-    ]
+    dense, sparse = ([name for name, task in tasks.items() if task.dense is half] for half in (True, False))
+    return dense, sparse
 
 
 def _partition() -> list[Check]:
     tasks, printed = published.tasks(), published.text("median density")[""]
-    median = statistics.median(task.density for task in tasks.values())
-    right = sum((task.density > median) == task.dense for task in tasks.values())
+    middle = median(task.density for task in tasks.values())
+    right = sum((task.density > middle) == task.dense for task in tasks.values())
     return [
         Check(
             "Appendix G",
             "median opportunity density",
             printed.text,
-            f"{median:.4f}, between {max(t.density for t in tasks.values() if not t.dense)} and "
+            f"{middle:.4f}, between {max(t.density for t in tasks.values() if not t.dense)} and "
             f"{min(t.density for t in tasks.values() if t.dense)}; {printed.text} is the most that rounding allows",
-            judged(near(median, printed.value, THOUSANDTHS + printed.slack)),
+            judged(near(middle, printed.value, THOUSANDTHS + printed.slack)),
         ),
         Check(
             "Table 5",
@@ -74,7 +72,7 @@ def _figure4() -> list[Check]:
     found, places, checks = {}, {}, []
     for name, half in zip(HALVES, halves(), strict=True):
         printed = published.text(name)
-        own = {agent: mean([values[task] for task in half]) for agent, values in means.items()}
+        own = {agent: fmean([values[task] for task in half]) for agent, values in means.items()}
         rest = {agent: number for agent, number in printed.items() if agent in own}
         checks.append(
             Check(
@@ -135,12 +133,12 @@ def _crossover() -> list[Check]:
     p = [permutation_test(ahead) for ahead in leads]
     checks = []
     for (name, half, other), ahead, own, strict in zip(pairs, leads, p, holm(p), strict=True):
-        found, dense = bootstrap(ahead, mean), name == "dense"
+        found, dense = bootstrap(ahead, fmean), name == "dense"
         checks.append(
             Check(
                 "Section 4.3",
                 f"AutoR is {'ahead of' if dense else 'behind'} {other} on the {name} half",
-                listed({agent: mean([means[agent][task] for task in half]) for agent in (GREEDY, other)}),
+                listed({agent: fmean([means[agent][task] for task in half]) for agent in (GREEDY, other)}),
                 f"{interval(found)}; p {own:.2g}, Holm over {len(p)} {strict:.2g}",
                 judged((above if dense else below)(found) and strict < 0.05, "not supported"),
                 found,
@@ -157,7 +155,7 @@ def _interaction() -> list[Check]:
         Row(
             own.density,
             own.dense,
-            ahead=means[GREEDY][task] - mean([means[agent][task] for agent in others]),
+            ahead=means[GREEDY][task] - fmean([means[agent][task] for agent in others]),
             place=7 - ranks([means[agent][task] for agent in (GREEDY, *others)])[0],
         )
         for task, own in tasks.items()
@@ -207,4 +205,4 @@ class Row:
 def _difference(rows: Sequence[Row], of: Callable[[Row], float]) -> float | None:
     """Mean on the dense half minus mean on the sparse."""
     dense, sparse = ([of(row) for row in rows if row.dense is half] for half in (True, False))
-    return mean(dense) - mean(sparse) if dense and sparse else None
+    return fmean(dense) - fmean(sparse) if dense and sparse else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 
 from labcoat.paper import published
 from labcoat.paper.check import Check, interval, judged, listed
 from labcoat.paper.published import THOUSANDTHS, Metric, Printed
 from labcoat.scoring.comparison import ranks, spearman
-from labcoat.scoring.contrast import mean
 from labcoat.scoring.correlation import correlation_interval, correlation_p, pairs_needed
 from labcoat.scoring.multiple import benjamini_hochberg, holm
 
@@ -49,7 +49,7 @@ def _place(where: str, name: str, said: Mapping[str, int]) -> Check:
 
 def _alignment() -> Check:
     """How far each metric orders the six agents as the improvement does."""
-    improvement = {agent: mean(list(own.values())) for agent, own in published.means().items()}
+    improvement = {agent: fmean(own.values()) for agent, own in published.means().items()}
     found = {
         name: abs(spearman([metric.values[agent] for agent in improvement], list(improvement.values())) or 0.0)
         for name, metric in published.metrics().items()
@@ -131,8 +131,8 @@ def likeness() -> float:
     """Intraclass correlation of improvement: how much of its variance lies between tasks (one-way, Fisher 1925)."""
     table = published.improvement()
     tasks, each = list(published.tasks()), 3 * len(table)
-    middles = {task: mean([own[task].mean for own in table.values()]) for task in tasks}
-    grand = mean(list(middles.values()))
+    middles = {task: fmean([own[task].mean for own in table.values()]) for task in tasks}
+    grand = fmean(middles.values())
     between = each * sum((middle - grand) ** 2 for middle in middles.values()) / (len(tasks) - 1)
     inside = sum(
         3 * (own[task].mean - middles[task]) ** 2 + 2 * own[task].deviation ** 2
@@ -152,5 +152,5 @@ def _independence() -> Check:
         f"runs of a task are alike: {alike:.2f} of the variance of improvement lies between tasks. Where a share c of "
         f"a metric's variance does, a run is worth 1/(1 + 17 × {alike:.2f} c) of an independent one; "
         f"c = {(reach - 1) / 17 / alike:.2g} makes Exploration Reach insignificant",
-        "not supported",
+        judged(alike <= 0, "not supported"),
     )

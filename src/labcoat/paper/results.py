@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import statistics
+from statistics import fmean, stdev
 
 from labcoat.paper import published
 from labcoat.paper.check import Check, judged, listed, near
 from labcoat.paper.published import MEAN, THOUSANDTHS, Printed
 from labcoat.scoring.comparison import ranks, win_shares
-from labcoat.scoring.contrast import mean
 
 ROUNDS = 3
+DEVIATION = THOUSANDTHS * (1 + math.sqrt(18 / 17))
+"""How far a printed deviation over 18 tasks may be from that of their printed means."""
 
 
 def checks() -> list[Check]:
@@ -22,11 +23,9 @@ def checks() -> list[Check]:
 def _means() -> list[Check]:
     table, means = published.improvement(), published.means()
     printed = {agent: own[MEAN].mean for agent, own in table.items()}
-    found = {agent: mean(list(own.values())) for agent, own in means.items()}
+    found = {agent: fmean(own.values()) for agent, own in means.items()}
     spread = {agent: own[MEAN].deviation for agent, own in table.items()}
-    deviation = {agent: statistics.stdev(own.values()) for agent, own in means.items()}
-    # Rounding each of n values moves their deviation by at most this.
-    slack = THOUSANDTHS * (1 + math.sqrt(18 / 17))
+    deviation = {agent: stdev(own.values()) for agent, own in means.items()}
     spots = [spot for own in table.values() for task, spot in own.items() if task != MEAN]
     possible = [s.deviation - THOUSANDTHS <= math.sqrt(ROUNDS) * (s.mean + THOUSANDTHS) for s in spots]
     single = [s for s in spots if s.mean and s.deviation + THOUSANDTHS >= math.sqrt(ROUNDS) * (s.mean - THOUSANDTHS)]
@@ -44,7 +43,7 @@ def _means() -> list[Check]:
             listed(spread),
             f"{listed(deviation, '.4f')}: the sample deviation of 18 task means, how unlike the tasks are and not how "
             "uncertain the mean is",
-            judged(all(near(deviation[a], spread[a], slack) for a in spread)),
+            judged(all(near(deviation[a], spread[a], DEVIATION) for a in spread)),
         ),
         Check(
             "Table 2",
@@ -59,12 +58,12 @@ def _means() -> list[Check]:
 
 def _ranks() -> list[Check]:
     means = published.means()
-    order = sorted(means, key=lambda agent: -mean(list(means[agent].values())))
+    order = sorted(means, key=lambda agent: -fmean(means[agent].values()))
     by_task = [
         dict(zip(means, ranks([-own[task] for own in means.values()]), strict=True)) for task in published.tasks()
     ]
     extreme = {agent: sum(own[agent] in (min(own.values()), max(own.values())) for own in by_task) for agent in means}
-    spread = {agent: statistics.stdev(own.values()) for agent, own in means.items()}
+    spread = {agent: stdev(own.values()) for agent, own in means.items()}
     polarised, largest = published.text("extreme ranks")["AutoR"], published.text("largest deviation")["AutoR"]
     return [
         Check(
@@ -79,7 +78,7 @@ def _ranks() -> list[Check]:
             "AutoR's deviation over tasks is the largest of six",
             largest.text,
             listed(sorted(spread.items(), key=lambda item: -item[1])),
-            judged(max(spread, key=spread.__getitem__) == "AutoR" and near(spread["AutoR"], largest.value, 0.00102)),
+            judged(max(spread, key=spread.__getitem__) == "AutoR" and near(spread["AutoR"], largest.value, DEVIATION)),
         ),
         Check(
             "Appendix G",
@@ -125,7 +124,7 @@ def _win_rates() -> list[Check]:
     means, six = published.means(), published.text("win rate of six")
     seven = {agent: standing.win_rate for agent, standing in published.standings().items()}
     count = len(published.tasks())
-    own = {agent: 100 * mean(list(shares.values())) for agent, shares in win_shares(means).items()}
+    own = {agent: 100 * fmean(shares.values()) for agent, shares in win_shares(means).items()}
 
     def fitting(pairs: int) -> int:
         return sum(bool(wins(rate, 5 * pairs)) for rate in six.values()) + sum(

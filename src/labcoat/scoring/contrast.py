@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 from labcoat.scoring.intervals import Estimate, bootstrap
 from labcoat.scoring.multiple import benjamini_hochberg, holm
@@ -49,7 +49,7 @@ def contrasts(arms: Mapping[str, Mapping[Cell, float]]) -> list[Contrast]:
             *pair,
             tasks=len(found[pair]),
             cells=sum(map(len, found[pair].values())),
-            lead=bootstrap(list(ahead[pair].values()), mean),
+            lead=bootstrap(list(ahead[pair].values()), fmean),
             signs=sign_test(list(ahead[pair].values())),
             p=own,
             p_cells=permutation_test([value / len(values) for values in found[pair].values() for value in values]),
@@ -60,8 +60,3 @@ def contrasts(arms: Mapping[str, Mapping[Cell, float]]) -> list[Contrast]:
         )
         for pair, own, strict, mild in zip(found, p, holm(p), benjamini_hochberg(p), strict=True)
     ]
-
-
-def mean(values: Sequence[float]) -> float:
-    """The mean of at least one number."""
-    return math.fsum(values) / len(values)

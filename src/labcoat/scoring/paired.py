@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ def differences(one: Mapping[Cell, float], other: Mapping[Cell, float]) -> dict[
 
 def leads(by_task: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """The mean lead on each task."""
-    return {task: math.fsum(ahead) / len(ahead) for task, ahead in by_task.items()}
+    return {task: fmean(ahead) for task, ahead in by_task.items()}
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, fmean, variance
 
 from labcoat.scoring.paired import leads
+
+MOST = 1_000_000
+"""What takes more than this is called impossible: a lead of that size may be rounding."""
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What would separate two arms. A number is None where none is enough, or where the variance is not known."""
+    """What would separate two arms. A number is None where none up to MOST is enough, or a variance is not known."""
 
     lead: float
     """Mean over tasks of the first arm's lead."""
@@ -45,9 +47,9 @@ def needed(
         level: of the test.
         power: probability to see the difference.
     """
-    count, lead = len(ahead), math.fsum(ahead) / len(ahead) if ahead else 0.0
-    observed = statistics.variance(ahead) if count > 1 else None
-    within = math.fsum(variances) / len(variances) if variances else None
+    count, lead = len(ahead), fmean(ahead) if ahead else 0.0
+    observed = variance(ahead) if count > 1 else None
+    within = fmean(variances) if variances else None
     between = None if observed is None or within is None else max(0.0, observed - within / rounds)
     reach = NormalDist().inv_cdf(1 - level / 2) + NormalDist().inv_cdf(power)
     allowed = (lead / reach) ** 2 * count  # what one task may contribute to the variance
@@ -64,12 +66,12 @@ def needed(
 def needed_by(by_task: Mapping[str, Sequence[float]]) -> Needed:
     """Plan from the leads of single rounds on each task; see :func:`labcoat.scoring.paired.differences`."""
     known = [ahead for ahead in by_task.values() if ahead]
-    variances = [statistics.variance(ahead) for ahead in known if len(ahead) > 1]
+    variances = [variance(ahead) for ahead in known if len(ahead) > 1]
     rounds = sum(map(len, known)) / len(known) if known else 1.0
     return needed(list(leads(by_task).values()), variances, rounds)
 
 
-def _least(variance: float | None, allowed: float, least: int = 1) -> int | None:
-    if variance is None or allowed <= 0:
+def _least(spread: float | None, allowed: float, least: int = 1) -> int | None:
+    if spread is None or allowed <= 0 or spread / allowed > MOST:
         return None
-    return max(least, math.ceil(variance / allowed - 1e-9))
+    return max(least, math.ceil(spread / allowed - 1e-9))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, linear_regression
 
 from labcoat.scoring.intervals import Estimate, bootstrap
 
@@ -56,7 +57,7 @@ def regression(by_task: Mapping[str, Gains]) -> Regression:
 
 
 def _mean(tasks: Sequence[Gains], of: int) -> float:
-    return math.fsum(math.fsum(pair[of] for pair in gains) / len(gains) for gains in tasks) / len(tasks)
+    return fmean(fmean(pair[of] for pair in gains) for gains in tasks)
 
 
 def _share(tasks: Sequence[Gains]) -> float | None:
@@ -66,6 +67,5 @@ def _share(tasks: Sequence[Gains]) -> float | None:
 
 def _slope(tasks: Sequence[Gains]) -> float | None:
     pairs = [pair for gains in tasks for pair in gains]
-    middle, height = (math.fsum(pair[of] for pair in pairs) / len(pairs) for of in (0, 1))
-    spread = math.fsum((x - middle) ** 2 for x, _ in pairs)
-    return math.fsum((x - middle) * (y - height) for x, y in pairs) / spread if spread else None
+    x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return linear_regression(x, y).slope if min(x) < max(x) else None
