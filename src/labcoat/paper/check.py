@@ -10,7 +10,7 @@ from labcoat.scoring.intervals import Estimate
 
 Verdict = Literal["agrees", "differs", "cannot be re-derived", "not supported"]
 VERDICTS: dict[str, str] = {
-    "agrees": "comes out of the published tables, within the rounding of what is printed",
+    "agrees": "comes out of the published tables: a figure within its rounding, a claim with its interval and test",
     "differs": "comes out otherwise",
     "cannot be re-derived": "needs values that are not published",
     "not supported": "an interval or a test, corrected for the number of tests, allows the opposite",

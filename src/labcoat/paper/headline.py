@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from statistics import fmean, stdev
+from statistics import fmean
+
+import numpy as np
 
 from labcoat.paper import published
 from labcoat.paper.check import Check, above, interval, judged, listed
@@ -120,7 +122,7 @@ def _averages() -> list[Check]:
     averages = {agent: fmean(own.values()) for agent, own in shares.items()}
     ahead = bootstrap([shares["TAS v2"][task] - shares["AutoR"][task] for task in tasks], fmean)
     both = [(means["AutoR"][task], means["TAS v2"][task]) for task in tasks]
-    wider = bootstrap(both, lambda sample: stdev(x for x, _ in sample) - stdev(y for _, y in sample))
+    wider = bootstrap(both, lambda sample: float(-np.diff(np.std(sample, axis=0, ddof=1))[0]))
     most = max(own["PrivacyMeter"] for own in means.values())
     return [
         Check(
