@@ -47,6 +47,14 @@ def test_what_is_undefined_is_nan_in_the_papers_mode() -> None:
     assert math.isnan(measures.reach(empty, (0, 0)))
 
 
+def test_codes_that_hardly_differ_have_a_dimension_too() -> None:
+    assert measures.effective_dimension([(0, 0), (0, 1e-140)]) == 1
+
+
+def test_vectors_that_look_like_distances_are_vectors() -> None:
+    assert measures.uniqueness([(0, 1), (1, 0)]) == 1
+
+
 def test_a_curve_and_its_measures_as_released() -> None:
     values = [0.4, NONE, 0.6, 0.5, 0.6, 0.7, 0.65, NONE, 0.7, 0.7]
     reached = measures.curve(values, 0.5, 1.0, "higher")

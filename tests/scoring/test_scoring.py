@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import doctest
+import math
 import random
 from types import ModuleType
 
 import pytest
 
-from labcoat.scoring import comparison, improvement, intervals, opportunity
+from labcoat.scoring import (
+    comparison,
+    correlation,
+    improvement,
+    intervals,
+    multiple,
+    opportunity,
+    paired,
+    ranking,
+    selection,
+    split,
+)
 from labcoat.scoring.comparison import spearman, win_shares
-from labcoat.scoring.improvement import gain, normalised, position
+from labcoat.scoring.improvement import gain, headroom, normalised, of_headroom, position
 from labcoat.scoring.intervals import Estimate, bootstrap
 from labcoat.scoring.opportunity import opportunity_density
 
 
-@pytest.mark.parametrize("module", [comparison, improvement, intervals, opportunity], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [comparison, correlation, improvement, intervals, multiple, opportunity, paired, ranking, selection, split],
+    ids=lambda module: module.__name__,
+)
 def test_examples_hold(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted and not found.failed
@@ -39,6 +55,18 @@ def test_normalised_improvement(
 def test_nowhere_to_go_is_no_improvement() -> None:
     assert normalised(0.3, best=1.0, worst=1.0) == 0.0
     assert position(0.7, baseline=1.0, optimum=1.0) == 0.0
+
+
+@pytest.mark.parametrize(("baseline", "best", "worst"), [(0.75, 1.0, 0.0), (71.0, 0.0, 71.0), (0.321, 0.0, 0.5)])
+def test_relative_to_the_headroom_an_improvement_is_a_position(baseline: float, best: float, worst: float) -> None:
+    value = 0.7 * baseline + 0.3 * best
+    improvement = normalised(gain(value, baseline, "higher" if best > baseline else "lower"), best, worst)
+    share = of_headroom(improvement, headroom(baseline, best, worst))
+    assert share == pytest.approx(0.3) == position(value, baseline, best)
+
+
+def test_a_baseline_at_the_best_leaves_nothing() -> None:
+    assert of_headroom(0.0, headroom(1.0, best=1.0, worst=0.0)) == 0.0
 
 
 def test_density_is_that_of_improving_steps_by_their_share_of_the_farthest() -> None:
@@ -82,6 +110,12 @@ def test_an_interval_holds_the_truth_about_as_often_as_it_says() -> None:
         assert found.low is not None and found.high is not None
         held += found.low <= 0.5 <= found.high
     assert 86 <= held <= 100
+
+
+def test_samples_that_have_no_value_are_left_out() -> None:
+    found = bootstrap([1.0, math.nan], lambda sample: math.fsum(sample) / len(sample))
+    assert found == Estimate(None, 1.0, 1.0)
+    assert bootstrap([math.nan], lambda sample: sample[0]) == Estimate(None, None, None)
 
 
 def test_equal_seeds_draw_equal_samples() -> None:

@@ -32,3 +32,24 @@ def position(value: float, baseline: float, optimum: float) -> float:
     (1.0, 0.19999999999999996)
     """
     return (value - baseline) / (optimum - baseline) if optimum != baseline else 0.0
+
+
+def headroom(baseline: float, best: float, worst: float) -> float:
+    """The largest normalised improvement that the baseline leaves; 1 where the baseline stands for the worst value.
+
+    An improvement divided by it is relative to the headroom: the share of the way to the best value, as
+    :func:`position`, and like it independent of the range of the metric.
+
+    >>> headroom(0.75, best=1.0, worst=0.0), headroom(71, best=0, worst=71)
+    (0.25, 1.0)
+    """
+    return normalised(abs(best - baseline), best, worst)
+
+
+def of_headroom(improvement: float, room: float) -> float:
+    """An improvement as a share of its headroom; 0 where there is none.
+
+    >>> of_headroom(0.125, headroom(0.75, best=1.0, worst=0.0))
+    0.5
+    """
+    return improvement / room if room else 0.0

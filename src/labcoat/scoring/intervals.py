@@ -36,7 +36,7 @@ def bootstrap(
     Args:
         clusters: one item for each cluster.
         statistic: computed on the clusters and on ``draws`` samples of as many clusters, drawn with replacement;
-            samples on which it is None are left out.
+            samples on which it is None or NaN are left out.
         draws: number of samples.
         level: share of the samples inside the interval.
         seed: of the draws; equal seeds draw equal samples, so that statistics can be compared.
@@ -48,11 +48,14 @@ def bootstrap(
         return Estimate(None, None, None)
     rng = random.Random(seed)
     found = (statistic(rng.choices(clusters, k=len(clusters))) for _ in range(draws))
-    drawn = sorted(value for value in found if value is not None)
+    drawn = sorted(value for value in found if value is not None and not math.isnan(value))
+    value = statistic(clusters)
+    if value is not None and math.isnan(value):
+        value = None
     if not drawn:
-        return Estimate(statistic(clusters), None, None)
+        return Estimate(value, None, None)
     tail = (1 - level) / 2
-    return Estimate(statistic(clusters), quantile(drawn, tail), quantile(drawn, 1 - tail))
+    return Estimate(value, quantile(drawn, tail), quantile(drawn, 1 - tail))
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

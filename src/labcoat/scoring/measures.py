@@ -92,8 +92,9 @@ def uniqueness(codes: ArrayLike) -> float:
 
 def _clusters(vectors: Floats) -> int:
     from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import pdist  # or linkage would wonder whether vectors are distances
 
-    heights = linkage(vectors, "average", metric="cosine")[:, 2]
+    heights = linkage(pdist(vectors, "cosine"), "average")[:, 2]
     return 1 + int((heights >= CLUSTER_DISTANCE).sum())
 
 

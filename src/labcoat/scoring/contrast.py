@@ -1,0 +1,62 @@
+"""Every pair of arms with all that is to be said about their difference."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from labcoat.scoring.intervals import Estimate, bootstrap
+from labcoat.scoring.multiple import benjamini_hochberg, holm
+from labcoat.scoring.paired import Cell, Signs, Without, differences, leads, leave_one_out, permutation_test, sign_test
+from labcoat.scoring.power import Needed, needed_by
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How far ``arm`` is ahead of ``other``: the mean over tasks of the mean over the rounds that both have."""
+
+    arm: str
+    other: str
+    tasks: int
+    cells: int
+    lead: Estimate
+    """With an interval from a bootstrap over tasks."""
+    signs: Signs
+    """Over tasks."""
+    p: float
+    """Permutation test, the arms exchanged task by task."""
+    p_cells: float
+    """The same cell by cell, as if rounds on one task were independent."""
+    holm: float
+    """``p`` for this many pairs, after Holm."""
+    benjamini_hochberg: float
+    without: Without
+    """The lead with one task left out."""
+    needed: Needed
+    """What would tell the two apart."""
+
+
+def contrasts(arms: Mapping[str, Mapping[Cell, float]]) -> list[Contrast]:
+    """All pairs of arms, in their order; a pair without a common cell has no contrast."""
+    pairs = {(a, b): differences(arms[a], arms[b]) for a, b in itertools.combinations(arms, 2)}
+    found = {pair: by_task for pair, by_task in pairs.items() if by_task}
+    ahead = {pair: leads(by_task) for pair, by_task in found.items()}
+    p = [permutation_test(list(lead.values())) for lead in ahead.values()]
+    return [
+        Contrast(
+            *pair,
+            tasks=len(found[pair]),
+            cells=sum(map(len, found[pair].values())),
+            lead=bootstrap(list(ahead[pair].values()), fmean),
+            signs=sign_test(list(ahead[pair].values())),
+            p=own,
+            p_cells=permutation_test([value / len(values) for values in found[pair].values() for value in values]),
+            holm=strict,
+            benjamini_hochberg=mild,
+            without=leave_one_out(ahead[pair]),
+            needed=needed_by(found[pair]),
+        )
+        for pair, own, strict, mild in zip(found, p, holm(p), benjamini_hochberg(p), strict=True)
+    ]
