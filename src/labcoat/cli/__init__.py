@@ -52,8 +52,8 @@ def _main(
 
 
 for command in (
-    run.run, demo.demo, sim.sim, score.score, look.show, look.diff, look.log, rerun.replay, rerun.git, lists.tasks, lists.strategies,
-    doctor.doctor,
+    run.run, demo.demo, sim.sim, score.score, look.show, look.diff, look.log, rerun.replay, rerun.git, lists.tasks,
+    lists.strategies, doctor.doctor,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(strategy.app, name="strategy")

@@ -27,7 +27,8 @@ def score(
     embedder: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Of the exploration metrics: `tokens`, `graphcodebert`, `graphcodebert:mean` or `none`."
+            metavar="NAME",
+            help="Of the exploration metrics: `tokens`, `graphcodebert`, `graphcodebert:mean` or `none`.",
         ),
     ] = "tokens",
     format: Annotated[

@@ -30,9 +30,8 @@ def facts(folder: Path) -> Run:
     metric = history.metric.name
 
     def reading(outcome: Outcome | None) -> Reading | None:
-        return outcome and Reading(outcome.status, outcome.mean(metric))
+        return Reading(outcome.status, outcome.mean(metric)) if outcome else None
 
-    baseline, *trials = [Reading(step.outcome.status, step.outcome.mean(metric)) for step in history.steps] or [None]
     return Run(
         folder=str(folder),
         content=sha256(history.journal.path.read_bytes()),
@@ -40,8 +39,8 @@ def facts(folder: Path) -> Run:
         metric=history.metric,
         marks=marks(history),
         finished=history.journal.finished("end") is not None,
-        baseline=baseline,
-        trials=tuple(trial for trial in trials if trial),
+        baseline=reading(history.baseline.outcome) if history.baseline else None,
+        trials=tuple(Reading(step.outcome.status, step.outcome.mean(metric)) for step in history.trials),
         chosen=history.chosen.number if history.chosen else None,
         test=reading(history.test_outcome()),
         test_baseline=reading(history.test_outcome("test/baseline")),

@@ -1,4 +1,4 @@
-"""All runs below some folders, with the geometry of their codes: from the index what it holds, the rest from journals."""
+"""All runs below some folders, with the geometry of their codes: from the index, or else from their journals."""
 
 from __future__ import annotations
 

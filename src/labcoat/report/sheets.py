@@ -112,7 +112,8 @@ def _arms(arms: Sequence[Mapping[str, Any]]) -> Sheet:
     return Sheet(
         "arms",
         "Arms",
-        "Mean over tasks; ± is the deviation between tasks, no uncertainty." + (" Arms differ in their tasks." * partial),
+        "Mean over tasks; ± is the deviation between tasks, no uncertainty."
+        + (" Arms differ in their tasks." * partial),
         _head(*names, *([shared] if partial else [])),
         rows,
     )
@@ -167,16 +168,16 @@ def _density(found: Mapping[str, Any]) -> Sheet:
 
 
 def _partition(found: Mapping[str, Any], arms: Sequence[Label]) -> Sheet:
-    partition = found["partition"]
+    partition = found["partition"] or {"median": 0.0, "arms": []}
     by_name = {arm.name: arm for arm in arms}
     rows: list[list[Cell]] = [
         [by_name[row["arm"]], row["dense"], row["dense_rank"], row["sparse"], row["sparse_rank"]]
-        for row in (partition["arms"] if partition else [])
+        for row in partition["arms"]
     ]
     note = f"Mean normalised test improvement above the median density of {partition['median']:.4g}, and not above it."
     return Sheet(
-        "partition", "Dense and sparse tasks", note if partition else "",
-        _head("arm", "dense", "rank", "sparse", "rank"), rows,
+        "partition", "Dense and sparse tasks", note,
+        _head("arm", "dense", "dense rank", "sparse", "sparse rank"), rows,
     )  # fmt: skip
 
 
@@ -187,8 +188,9 @@ def _runs(runs: Sequence[Mapping[str, Any]]) -> Sheet:
     )  # fmt: skip
     rows: list[list[Cell]] = [
         [
-            _label(run["arm"], run),
+            run["arm"],
             run["task"],
+            "; ".join(run["marks"]),
             *(run[name] for name in plain),
             *run["process"].values(),
             run["opportunity_density"],
@@ -197,5 +199,5 @@ def _runs(runs: Sequence[Mapping[str, Any]]) -> Sheet:
         ]
         for run in runs
     ]
-    head = _head("arm", "task", *plain, *DIMENSIONS, "opportunity_density", "notes", "folder")
+    head = _head("arm", "task", "marks", *plain, *DIMENSIONS, "opportunity_density", "notes", "folder")
     return Sheet("runs", "Runs", "", head, rows)

@@ -1,4 +1,4 @@
-"""Arms: what is compared. A strategy with its parameters, models and budgets; its runs differ in task and seed alone."""
+"""Arms: what is compared. A strategy with its parameters, models and budgets; runs of one differ in task and seed."""
 
 from __future__ import annotations
 

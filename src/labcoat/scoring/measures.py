@@ -46,17 +46,24 @@ def effective_dimension(codes: ArrayLike, mode: Mode = "paper") -> float:
     """
     vectors = _rows(codes)
     undefined = 0.0 if mode == "released" else math.nan
-    if len(vectors) < 2:
+    if len(vectors) < 2 or (vectors == vectors[0]).all():  # the mean of equal numbers is rounded, their spread is not 0
         return undefined
     ratio = participation(vectors - vectors.mean(axis=0))
     return undefined if ratio is None else ratio
 
 
 def participation(rows: ArrayLike) -> float | None:
-    """(sum λ)² / sum λ² over the eigenvalues λ of the rows' scalar products; None where all rows are zero."""
-    values = np.linalg.svd(_rows(rows), compute_uv=False) ** 2
-    values = values[values > 1e-10 * values.max(initial=0.0)]
-    return float(values.sum() ** 2 / (values**2).sum()) if len(values) else None
+    """(sum λ)² / sum λ² over the eigenvalues λ of the rows' scalar products; None where all rows are zero.
+
+    The sums are the trace and the squared norm of the matrix of scalar products, so no eigenvalue has to be found.
+    """
+    array = _rows(rows)
+    largest = np.abs(array).max(initial=0.0)
+    if not largest:
+        return None
+    scaled = array / largest  # or squares of tiny numbers would be 0
+    products = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else scaled.T @ scaled
+    return float(np.trace(products) ** 2 / (products**2).sum())
 
 
 def uniqueness(codes: ArrayLike) -> float:

@@ -62,7 +62,7 @@ class Score:
 def score(run: Run, geometry: Geometry | None, mode: Mode) -> Score:
     """Score a run, finished or not; without ``geometry`` the exploration metrics and the density are NaN."""
     notes = [] if run.finished else [f"not finished: {len(run.trials)} of {run.budget} steps"]
-    scale = Scale.of(run.metric, run.baseline and run.baseline.value)
+    scale = Scale.of(run.metric, run.baseline.value if run.baseline else None)
     if math.isnan(scale.baseline):
         notes.append("no baseline on validation")
     elif math.isnan(scale.span):

@@ -80,9 +80,7 @@ def _task_names(runs: Iterable[Run]) -> dict[str, str]:
     by_id: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         by_id[run.task].add(run.spec["task"]["hash"])
-    return {
-        sha: name if len(hashes) == 1 else f"{name}#{sha[:8]}" for name, hashes in by_id.items() for sha in hashes
-    }
+    return {sha: name if len(hashes) == 1 else f"{name}#{sha[:8]}" for name, hashes in by_id.items() for sha in hashes}
 
 
 def missing(table: Sequence[Row]) -> list[Missing]:
