@@ -40,30 +40,28 @@ def made(
     trials = tuple(reading(value) for value in values)
     valid = [(value.valid, -number) for number, value in enumerate(trials, 1) if value.valid is not None]
     best = -(max if metric.direction == "higher" else min)(valid)[1] if valid else 0
-    return Run(
-        **{
-            "folder": f"runs/{task}/{strategy}/{seed}",
-            "content": f"{task} {strategy} {seed}",
-            "spec": {
-                "task": {"id": task, "hash": f"hash of {task}"},
-                "strategy": {"name": strategy, "params": {}, "source": "s"},
-                "models": {"*": "m"},
-                "steps": len(values) if budget is None else budget,
-                "seed": seed,
-            },
-            "metric": metric,
-            "marks": (),
-            "finished": test is not None,
-            "baseline": None if baseline is None else Reading("ok", baseline),
-            "trials": trials,
-            "chosen": (best if chosen is None else chosen) if test is not None else None,
-            "test": None if test is None else reading(test),
-            "test_baseline": None if test_baseline is None else Reading("ok", test_baseline),
-            "tokens": 2_000_000,
-            "seconds": 1800.0,
-        }
-        | fields
-    )
+    told: dict[str, Any] = {
+        "folder": f"runs/{task}/{strategy}/{seed}",
+        "content": f"{task} {strategy} {seed}",
+        "spec": {
+            "task": {"id": task, "hash": f"hash of {task}"},
+            "strategy": {"name": strategy, "params": {}, "source": "s"},
+            "models": {"*": "m"},
+            "steps": len(values) if budget is None else budget,
+            "seed": seed,
+        },
+        "metric": metric,
+        "marks": (),
+        "finished": test is not None,
+        "baseline": None if baseline is None else Reading("ok", baseline),
+        "trials": trials,
+        "chosen": (best if chosen is None else chosen) if test is not None else None,
+        "test": None if test is None else reading(test),
+        "test_baseline": None if test_baseline is None else Reading("ok", test_baseline),
+        "tokens": 2_000_000,
+        "seconds": 1800.0,
+    } | fields
+    return Run(**told)
 
 
 def placed(run: Run, distances: Sequence[float] | None = None) -> Geometry:

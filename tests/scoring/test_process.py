@@ -201,7 +201,7 @@ def test_without_a_range_or_a_baseline_everything_that_is_a_share_of_it_is_undef
         made(baseline=0.0, test_baseline=0.0, metric=ERROR),
     ):
         for mode in ("paper", "released"):
-            found = score(run, placed(run), mode)  # type: ignore[arg-type]
+            found = score(run, placed(run), mode)
             assert all(math.isnan(value) for value in (found.improvement, found.validation, found.density))
             assert math.isnan(found.process["AUC-over-steps"]) and found.process["Valid step ratio"] == 1
             assert any("baseline" in note for note in found.notes)

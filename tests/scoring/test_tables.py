@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labcoat.scoring import arms
@@ -95,7 +95,7 @@ def test_two_runs_of_one_seed_are_two_rounds() -> None:
 
 
 def test_a_task_that_changed_is_another_task() -> None:
-    changed = made(seed=1, spec=made(seed=1).spec | {"task": {"id": "fml/task", "hash": "0123456789"}})
+    changed = made(seed=1, spec=dict(made(seed=1).spec) | {"task": {"id": "fml/task", "hash": "0123456789"}})
     assert [task["task"] for task in scored([made(), changed])["tasks"]] == ["fml/task#01234567", "fml/task#hash of "]
 
 
@@ -230,6 +230,7 @@ def some(tests: list[float | None]) -> list[Run]:
     ]
 
 
+@settings(max_examples=25)
 @given(tests_of, st.randoms(use_true_random=False))
 def test_the_order_of_runs_changes_nothing(tests: list[float | None], rng: random.Random) -> None:
     runs = some(tests)
@@ -238,6 +239,7 @@ def test_the_order_of_runs_changes_nothing(tests: list[float | None], rng: rando
     assert scored(runs) == before
 
 
+@settings(max_examples=25)
 @given(tests_of)
 def test_copies_of_runs_change_nothing_and_are_named(tests: list[float | None]) -> None:
     runs = some(tests)
@@ -247,6 +249,7 @@ def test_copies_of_runs_change_nothing_and_are_named(tests: list[float | None]) 
     assert len(left_out) == len(runs) and all("a copy of runs/" in each.why for each in left_out)
 
 
+@settings(max_examples=25)
 @given(tests_of)
 def test_win_rates_are_shares_and_those_of_two_arms_sum_to_at_most_1(tests: list[float | None]) -> None:
     for over in ("win_rate_over_tasks", "win_rate_over_rounds"):
