@@ -42,6 +42,7 @@ class Index:
         Raises:
             CannotRunHere: it cannot be opened.
         """
+        self._changed = False
         try:
             self._table = self._open(path)
         except sqlite3.OperationalError as error:
@@ -70,6 +71,7 @@ class Index:
 
     def put(self, folder: Path, kind: str, stamped: str, entry: Any) -> None:
         """Keep an entry, made from what had the stamp before it was read."""
+        self._changed = True
         with self._table:
             self._table.execute(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)",
@@ -77,7 +79,12 @@ class Index:
             )
 
     def close(self) -> None:
-        """Close the table."""
+        """Close the table; if it was added to, without the entries of folders that are gone."""
+        if self._changed:
+            folders = self._table.execute("SELECT DISTINCT folder FROM entries").fetchall()
+            gone = [row for row in folders if not os.path.isdir(row[0])]
+            with self._table:
+                self._table.executemany("DELETE FROM entries WHERE folder = ?", gone)
         self._table.close()
 
     def __enter__(self) -> Index:
