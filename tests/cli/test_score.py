@@ -11,12 +11,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 import labcoat
 from labcoat.budget import Limits
+from labcoat.cli import main
 from labcoat.errors import Stopped
 from labcoat.scoring.process import DIMENSIONS
 from tests.bench import conftest
@@ -49,9 +51,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def score(*args: object, check: int = 0) -> str:
-    done = subprocess.run([*CLI, *map(str, args)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == check, done.stderr + done.stdout
-    return done.stderr if check else done.stdout
+    """What it prints, in this process; where it should fail, what it complains about."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["labcoat", "score", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == check, err.getvalue() + out.getvalue()
+    return err.getvalue() if check else out.getvalue()
 
 
 def test_text_has_every_table_and_marks_simulated_runs_in_each(runs: Path) -> None:

@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from labcoat.budget import Limits
+from labcoat.embedding import Embedder
+from labcoat.embedding.cache import Cache
 from labcoat.embedding.tokens import HashedTokens
+from labcoat.embedding.windows import Pool, Rows, Windowed
 from labcoat.errors import InputError, Stopped
 from labcoat.history import History
 from labcoat.report import facts as reading
@@ -49,7 +53,7 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "index.sqlite"
 
 
-def read(place: Path, index: Path | None = None, embedder: HashedTokens | None = None) -> Gathered:
+def read(place: Path, index: Path | None = None, embedder: Embedder | None = None) -> Gathered:
     with Index(index) as kept:
         return gather(find([place]), embedder, kept, silent)
 
@@ -176,6 +180,40 @@ def test_an_interrupted_embedding_goes_on_where_it_stopped(simulate: Simulate, t
     assert len(read(tmp_path, index, rest).geometry) == 3 and len(rest.asked) == 1
     again = Counting()
     assert len(read(tmp_path, index, again).geometry) == 3 and again.asked == []
+
+
+class Words:
+    """A tiny encoder: a token for each word; ``name`` stands for its weights."""
+
+    dimensions = 2
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.encoded: list[Sequence[int]] = []
+
+    def tokens(self, text: str) -> list[int]:
+        return [len(word) for word in text.split()]
+
+    def encode(self, windows: Sequence[Sequence[int]], pool: Pool) -> Rows:
+        self.encoded += windows
+        return np.array([[sum(window), 1.0] for window in windows], np.float32)
+
+
+def test_a_window_is_encoded_once_over_all_runs_and_vectors_of_other_weights_are_not_taken(
+    simulate: Simulate, tmp_path: Path, index: Path
+) -> None:
+    for seed in range(3):
+        simulate("random", steps=6, seed=seed)
+    cache = Cache(tmp_path / "windows.sqlite")
+    one, other = Words("one"), Words("other")
+    first = read(tmp_path, index, Windowed("words", one, "sum", cache))
+    assert len(one.encoded) == len({tuple(window) for window in one.encoded}) > 1
+    assert all(geometry.shape["paper"]["Exploration Reach"] >= 0 for geometry in first.geometry.values())
+    again = Words("one")
+    assert read(tmp_path, index, Windowed("words", again, "sum", cache)).geometry == first.geometry
+    assert again.encoded == []
+    read(tmp_path, index, Windowed("words", other, "sum", cache))
+    assert other.encoded == one.encoded
 
 
 # --- the index ------------------------------------------------------------------------------------------------------

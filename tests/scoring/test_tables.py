@@ -148,7 +148,7 @@ def test_a_stopped_run_is_in_the_process_metrics_and_not_in_the_means() -> None:
     found = scored([made(["crash"] * 5 + [0.6] * 5, budget=10), stopped])
     assert found["tasks"][0]["improvement"]["greedy"]["n"] == 1
     assert found["arms"][0]["process"]["Valid step ratio"] == pytest.approx((0.5 + 0.1) / 2)
-    assert {"what": stopped.folder, "why": "not finished: 2 of 10 steps"} in found["missing"]
+    assert {"what": stopped.folder, "why": "not finished: 2 of 10 steps; no test"} in found["missing"]
 
 
 def test_nothing_to_score_gives_empty_tables() -> None:

@@ -98,4 +98,4 @@ def missing(table: Sequence[Row]) -> list[Missing]:
                 found.append(Missing(f"{arm} on {task}", "no run"))
             elif lacking:
                 found.append(Missing(f"{arm} on {task}", f"no run in round {', '.join(map(str, lacking))}"))
-    return found + [Missing(row.run.folder, note) for row in table for note in row.score.notes]
+    return found + [Missing(row.run.folder, "; ".join(row.score.notes)) for row in table if row.score.notes]
