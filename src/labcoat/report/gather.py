@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from labcoat.embedding import Embedder
-from labcoat.errors import InputError, LabcoatError
+from labcoat.errors import Diverged, InputError
 from labcoat.record import RECORD
 from labcoat.report.index import Index, stamp
 from labcoat.scoring.runs import Geometry, Run
 from labcoat.scoring.table import Missing, distinct
 
+UNSOUND = (InputError, Diverged)
+"""What a run folder that was damaged raises; anything else is no matter of one run."""
 Counting = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 
 
@@ -64,7 +66,7 @@ def gather(folders: Sequence[Path], embedder: Embedder | None, index: Index, cou
         for folder in folders:
             try:
                 found.runs.append(_facts(folder, index))
-            except LabcoatError as error:
+            except UNSOUND as error:
                 found.left_out.append(Missing(str(folder), f"left out: {error}"))
             count()
     found.runs, copies = distinct(found.runs)
@@ -77,7 +79,7 @@ def gather(folders: Sequence[Path], embedder: Embedder | None, index: Index, cou
         for run in embedded:
             try:
                 found.geometry[run.folder] = _geometry(run, embedder, kind, index)
-            except LabcoatError as error:
+            except UNSOUND as error:
                 found.left_out.append(Missing(run.folder, f"no exploration metrics: {error}"))
             count()
     return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from labcoat.scoring import arms
-from labcoat.scoring.comparison import ranks, significance, spearman, win_rates
+from labcoat.scoring.comparison import WinRate, ranks, significance, spearman, win_rates
 from labcoat.scoring.process import DIMENSIONS
 from labcoat.scoring.table import Row, missing
 
@@ -129,7 +129,7 @@ def _known(value: float | None) -> float:
     return -math.inf if value is None else value
 
 
-def _rate(found: Any) -> dict[str, Any]:
+def _rate(found: WinRate) -> dict[str, Any]:
     return {"rate": plain(found.rate), "comparisons": found.comparisons}
 
 
