@@ -42,7 +42,7 @@ TASKS = $(sort $(dir $(wildcard src/labcoat/tasks/*/*/*.py)))
 check: lint test ## all that must pass before a change lands
 
 bench: $(DEV) ## every figure of speed and memory
-	@set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)) benchmarks/trial_overhead.py benchmarks/model_call.py benchmarks/sim_throughput.py; do $(BIN)/python $$file $(ARGS); done
+	@set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)) benchmarks/trial_overhead.py benchmarks/model_call.py benchmarks/sim_throughput.py benchmarks/score.py; do $(BIN)/python $$file $(ARGS); done
 
 # Keeps the pins that still fit; `make pins ARGS=--upgrade` takes the newest. One version for all Pythons, so that
 # everyone measures with the same code.

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from labcoat.bench.outcome import Outcome
+from labcoat.embedding import text_of
 from labcoat.errors import InputError
 from labcoat.journal import Event, Journal, key_order
 from labcoat.journal.lock import working
@@ -18,7 +19,7 @@ from labcoat.ledger import Ledger
 from labcoat.manifest import Manifest
 from labcoat.packing import unpack_changes, unpack_code, unpack_outcome
 from labcoat.record import RECORD, read_record
-from labcoat.tree import Code
+from labcoat.tree import Code, matches
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,11 @@ class History:
         baseline = unpack_code(begin["result"]["code"], self.journal.blobs)
         edit = self.journal.finished(step.edit) if step.edit else None
         return unpack_changes(baseline, edit["result"]["changes"], self.journal.blobs) if edit else baseline
+
+    def text(self, step: Step) -> str:
+        """What of a step's code is embedded: its editable files."""
+        code = self.code(step)
+        return text_of(code, [path for path in code if matches(path, self.manifest.files.editable)])
 
     def step(self, name: str) -> Step:
         """A step by its number, or ``best`` or ``baseline``.

@@ -100,7 +100,7 @@ def is_shown(line: str, output: list[str]) -> bool:
     return any(re.fullmatch(pattern, given) for given in output)
 
 
-@pytest.mark.parametrize("name", ["tutorial.md", "add-a-strategy.md"])
+@pytest.mark.parametrize("name", ["tutorial.md", "add-a-strategy.md", "score.md"])
 def test_commands_of_a_walk_run_and_print_what_it_shows(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,7 +124,7 @@ def test_commands_of_a_walk_run_and_print_what_it_shows(
                 ran += 1
             else:
                 assert is_shown(line, output), f"{name}:{number}: not printed: {line}\n" + "\n".join(output)
-    assert ran > 5
+    assert ran > 4
 
 
 def test_commands_that_are_not_run_are_commands(
@@ -424,6 +424,37 @@ def test_sim_json_is_as_documented(
             estimates += [crossover["dense"], crossover["sparse"]]
     for estimate in estimates:
         check(estimate, "Estimate")
+
+
+def test_score_json_is_as_documented(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for task in ("sim/valley", "sim/ridge"):
+        for strategy in ("random", "autoresearch"):
+            perform(["run", task, "--strategy", strategy, "--steps", "4"], monkeypatch, capsys)
+    perform(["run", "sim/ridge", "--steps", "4", "--seed", "1", "--max-calls", "3"], monkeypatch, capsys)
+    code, text = perform(["score", "runs", "--format", "json"], monkeypatch, capsys)
+    assert code == 0, text
+    found = json.loads(text)
+    check(found, "Scores")
+    kinds = {"runs": "ScoredRun", "arms": "Arm", "tasks": "ScoredTask", "correlations": "Correlation"}
+    for name, kind in (kinds | {"missing": "Missing"}).items():
+        assert found[name]
+        for each in found[name]:
+            check(each, kind)
+    check(found["partition"], "Partition")
+    for placed in found["partition"]["arms"]:
+        check(placed, "Placed")
+    for arm in found["arms"]:
+        for name in ("improvement", "improvement_on_shared_tasks"):
+            check(arm[name], "Mean")
+        for name in ("win_rate_over_tasks", "win_rate_over_rounds"):
+            check(arm[name], "WinRate")
+    for task in found["tasks"]:
+        check(task["metric"], "Metric")
+        for mean in [*task["test"].values(), *task["improvement"].values()]:
+            check(mean, "Mean")
 
 
 def test_show_json_of_a_fork_is_as_documented(

@@ -18,7 +18,7 @@ from typing import Annotated, TextIO
 import typer
 
 from labcoat import __version__
-from labcoat.cli import demo, doctor, lists, look, paper, rerun, run, sim, strategy, task
+from labcoat.cli import demo, doctor, lists, look, paper, rerun, run, score, sim, strategy, task
 from labcoat.cli.output import printable
 from labcoat.errors import CannotRunHere, LabcoatError
 
@@ -52,8 +52,8 @@ def _main(
 
 
 for command in (
-    run.run, demo.demo, sim.sim, look.show, look.diff, look.log, rerun.replay, rerun.git, lists.tasks, lists.strategies,
-    doctor.doctor, paper.paper_check,
+    run.run, demo.demo, sim.sim, score.score, look.show, look.diff, look.log, rerun.replay, rerun.git, lists.tasks,
+    lists.strategies, doctor.doctor, paper.paper_check,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(strategy.app, name="strategy")

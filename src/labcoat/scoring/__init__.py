@@ -1,1 +1,1 @@
-"""What runs are measured by: pure functions on arrays, and folds over journals."""
+"""What runs are measured by: pure functions on arrays, and on the facts that journals tell."""

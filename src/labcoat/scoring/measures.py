@@ -47,7 +47,7 @@ def effective_dimension(codes: ArrayLike, mode: Mode = "paper", about: ArrayLike
     """
     vectors = _rows(codes)
     undefined = 0.0 if mode == "released" else math.nan
-    if len(vectors) < 2:
+    if len(vectors) < 2 or (vectors == vectors[0]).all():  # the mean of equal numbers is rounded, their spread is not 0
         return undefined
     ratio = participation(vectors - (vectors.mean(axis=0) if about is None else np.asarray(about, float)))
     return undefined if ratio is None else ratio

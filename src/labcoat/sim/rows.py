@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from labcoat.bench.simulated import SimulatedBench
-from labcoat.embedding import text_of
 from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import InputError
 from labcoat.history import History
@@ -14,7 +13,6 @@ from labcoat.running import execute
 from labcoat.scoring.improvement import gain, normalised, position
 from labcoat.scoring.opportunity import opportunity_density
 from labcoat.sim.grid import Cell
-from labcoat.tree import matches
 
 
 @dataclass(frozen=True)
@@ -100,9 +98,6 @@ def row(strategy: str, history: History) -> Row:
 
 def distances(history: History) -> list[float]:
     """Of the code of each valid trial to the baseline's, in the offline embedding."""
-    tried = [step for step in history.steps if step.outcome.ok]
-    codes = [history.code(step) for step in tried]
-    editable = history.manifest.files.editable
-    texts = [text_of(code, [path for path in code if matches(path, editable)]) for code in codes]
-    baseline, *vectors = HashedTokens().embed(texts)
+    texts = [history.text(step) for step in history.trials if step.outcome.ok]
+    baseline, *vectors = HashedTokens().embed([history.text(history.steps[0]), *texts])
     return [math.dist(vector, baseline) for vector in vectors]

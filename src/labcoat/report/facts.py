@@ -1,0 +1,92 @@
+"""From a run folder to what scoring knows of it: the facts of its journal, and where its codes lie in an embedding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from labcoat.bench.outcome import Outcome
+from labcoat.embedding import Embedder
+from labcoat.fork import FORKED
+from labcoat.history import History
+from labcoat.journal import Event
+from labcoat.scoring.measures import Mode
+from labcoat.scoring.process import shape
+from labcoat.scoring.runs import Geometry, Reading, Run
+from labcoat.tree import sha256
+
+
+def facts(folder: Path) -> Run:
+    """Read a run.
+
+    Raises:
+        LabcoatError: its folder is not sound.
+    """
+    history = History(folder)
+    metric = history.metric.name
+
+    def reading(outcome: Outcome | None) -> Reading | None:
+        return Reading(outcome.status, outcome.mean(metric)) if outcome else None
+
+    return Run(
+        folder=str(folder),
+        content=sha256(history.journal.path.read_bytes()),
+        spec=history.spec,
+        metric=history.metric,
+        marks=marks(history),
+        finished=history.journal.finished("end") is not None,
+        baseline=reading(history.baseline.outcome) if history.baseline else None,
+        trials=tuple(Reading(step.outcome.status, step.outcome.mean(metric)) for step in history.trials),
+        chosen=history.chosen.number if history.chosen else None,
+        test=reading(history.test_outcome()),
+        test_baseline=reading(history.test_outcome("test/baseline")),
+        tokens=history.ledger.total.tokens + history.ledger.shared.tokens,
+        seconds=history.ledger.shared.seconds + worked(history.journal.events),
+    )
+
+
+def marks(history: History) -> tuple[str, ...]:
+    """What a reader of any table must know of the run."""
+    found = {
+        "self-reported": history.manifest.integrity == "self-reported",
+        "no sandbox": history.sandbox == "none",
+        "simulated": history.manifest.simulation is not None,
+        "fork": history.origin is not None,
+    }
+    return tuple(mark for mark, holds in found.items() if holds)
+
+
+def worked(events: Sequence[Event]) -> float:
+    """Wall-clock seconds from the baseline's measurement to the last event, less the pauses between two sittings.
+
+    What a fork shares was done by another run, and is not in it.
+    """
+    total, last = 0.0, None
+    forks = [number for number, event in enumerate(events) if event["kind"] == FORKED]
+    searching = bool(forks)
+    for event in events[forks[-1] + 1 if forks else 0 :]:
+        now = datetime.fromisoformat(event["at"])
+        if searching and last is not None and event["kind"] != "opened":
+            total += max(0.0, (now - last).total_seconds())
+        searching = searching or (event["kind"] == "baseline" and event["state"] == "finished")
+        last = now
+    return total
+
+
+def geometry(history: History, embedder: Embedder, trials: int) -> Geometry:
+    """Embed every code of the baseline and the first ``trials`` of a run once; it may have gone on meanwhile."""
+    steps = history.steps[: trials + 1]
+    texts = [history.text(step) for step in steps]
+    distinct = list(dict.fromkeys(texts))
+    vectors = dict(zip(distinct, embedder.embed(distinct), strict=True))
+    baseline, *codes = [vectors[text] for text in texts]
+    valid = [code for code, step in zip(codes, steps[1:], strict=True) if step.outcome.ok]
+    of: dict[Mode, list[list[float]]] = {"paper": valid, "released": codes}
+    return Geometry(
+        shape={mode: shape(np.array(own).reshape(-1, len(baseline)), baseline, mode) for mode, own in of.items()},
+        distances=tuple(math.dist(code, baseline) for code in codes),
+    )

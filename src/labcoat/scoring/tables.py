@@ -1,0 +1,214 @@
+"""The paper's tables from the table of runs, as plain data; docs/json.md describes it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from labcoat.scoring import arms
+from labcoat.scoring.comparison import WinRate, ranks, significance, spearman, win_rates
+from labcoat.scoring.process import DIMENSIONS
+from labcoat.scoring.table import Row, missing
+
+Value = Callable[[Row], float]
+
+
+def tables(table: Sequence[Row]) -> dict[str, Any]:
+    """All tables; what is undefined is None."""
+    return {
+        "runs": [_run(row) for row in table],
+        "arms": _arms(table),
+        "tasks": [_task(task, own) for task, own in _by(table, lambda row: row.task).items()],
+        "partition": _partition(table),
+        "correlations": [_correlation(table, name) for name in DIMENSIONS],
+        "missing": [vars(each) for each in missing(table)],
+    }
+
+
+def improvement(row: Row) -> float:
+    """Normalised test improvement of a run."""
+    return row.score.improvement
+
+
+def raw(row: Row) -> float:
+    """Raw test metric of a run."""
+    return row.score.test
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of those that are defined; NaN if none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.fmean(known) if known else math.nan
+
+
+def spread(values: Iterable[float]) -> dict[str, Any]:
+    """Mean, sample deviation and number of those that are defined."""
+    known = [value for value in values if not math.isnan(value)]
+    return {"mean": plain(mean(known)), "sd": statistics.stdev(known) if len(known) > 1 else None, "n": len(known)}
+
+
+def plain(value: float) -> float | None:
+    """None for what is undefined."""
+    return value if math.isfinite(value) else None
+
+
+def by_cell(table: Sequence[Row], value: Value) -> dict[str, dict[str, float]]:
+    """By arm and task: the mean over rounds, where one is defined."""
+    found: dict[str, dict[str, float]] = {arm: {} for arm in _by(table, lambda row: row.arm)}
+    for (arm, task), own in _by(table, lambda row: (row.arm, row.task)).items():
+        if not math.isnan(cell := mean(map(value, own))):
+            found[arm][task] = cell
+    return found
+
+
+def _by(table: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    found: dict[Any, list[Row]] = {}
+    for row in table:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def _marks(table: Iterable[Row]) -> list[str]:
+    return sorted({mark for row in table for mark in row.run.marks})
+
+
+def _run(row: Row) -> dict[str, Any]:
+    run, scored = row.run, row.score
+    return {
+        "arm": row.arm,
+        "task": row.task,
+        "round": row.round,
+        "seed": run.seed,
+        "marks": list(run.marks),
+        "finished": run.finished,
+        "steps": len(run.trials),
+        "budget": run.budget,
+        "test": plain(scored.test),
+        "test_baseline": run.test_baseline and run.test_baseline.value,
+        "improvement": plain(scored.improvement),
+        "validation_improvement": plain(scored.validation),
+        "signed_gap": plain(scored.signed_gap),
+        "process": {name: plain(value) for name, value in scored.process.items()},
+        "opportunity_density": plain(scored.density),
+        "notes": list(scored.notes),
+        "folder": run.folder,
+    }
+
+
+def _arms(table: Sequence[Row]) -> list[dict[str, Any]]:
+    """The arms, the best first."""
+    cells = by_cell(table, improvement)
+    shared = set.intersection(*(set(own) for own in cells.values())) if cells else set()
+    over_tasks = win_rates(_signed(table, by_cell(table, raw)))
+    over_rounds = win_rates(_signed_rounds(table))
+    found = []
+    for arm, own in _by(table, lambda row: row.arm).items():
+        spec = arms.arm_of(own[0].run.spec)
+        found.append(
+            {
+                "arm": arm,
+                "strategy": spec["strategy"]["name"],
+                "params": spec["strategy"]["params"],
+                "models": spec["models"],
+                "budget": spec["steps"],
+                "marks": _marks(own),
+                "runs": len(own),
+                "improvement": spread(cells[arm].values()),
+                "improvement_on_shared_tasks": spread(cells[arm][task] for task in sorted(shared)),
+                "win_rate_over_tasks": _rate(over_tasks[arm]),
+                "win_rate_over_rounds": _rate(over_rounds[arm]),
+                "process": {name: plain(mean(row.score.process[name] for row in own)) for name in DIMENSIONS},
+            }
+        )
+    return sorted(found, key=lambda row: (-_known(row["improvement"]["mean"]), row["arm"]))
+
+
+def _known(value: float | None) -> float:
+    return -math.inf if value is None else value
+
+
+def _rate(found: WinRate) -> dict[str, Any]:
+    return {"rate": plain(found.rate), "comparisons": found.comparisons}
+
+
+def _sign(table: Sequence[Row]) -> dict[str, float]:
+    """By task: 1, or -1 where lower is better, so that greater is better."""
+    return {row.task: 1.0 if row.run.metric.direction == "higher" else -1.0 for row in table}
+
+
+def _signed(table: Sequence[Row], cells: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    sign = _sign(table)
+    return {arm: {task: sign[task] * value for task, value in own.items()} for arm, own in cells.items()}
+
+
+def _signed_rounds(table: Sequence[Row]) -> dict[str, dict[tuple[str, int], float]]:
+    sign = _sign(table)
+    return {
+        arm: {(row.task, row.round): sign[row.task] * raw(row) for row in own if not math.isnan(raw(row))}
+        for arm, own in _by(table, lambda row: row.arm).items()
+    }
+
+
+def _task(task: str, table: Sequence[Row]) -> dict[str, Any]:
+    metric = table[0].run.metric
+    own = _by(table, lambda row: row.arm)
+    return {
+        "task": task,
+        "metric": {"name": metric.name, "direction": metric.direction},
+        "marks": _marks(table),
+        "test": {arm: spread(map(raw, rows)) for arm, rows in own.items()},
+        "improvement": {arm: spread(map(improvement, rows)) for arm, rows in own.items()},
+        "opportunity_density": plain(mean(row.score.density for row in table)),
+    }
+
+
+def _partition(table: Sequence[Row]) -> dict[str, Any] | None:
+    """The tasks above the median density and the others, and the arms on each half; None below two densities."""
+    by_task = _by(table, lambda row: row.task)
+    density = {task: mean(row.score.density for row in own) for task, own in by_task.items()}
+    known = {task: value for task, value in density.items() if not math.isnan(value)}
+    if len(known) < 2:
+        return None
+    median = statistics.median(known.values())
+    halves = {
+        "dense": [task for task, value in known.items() if value > median],
+        "sparse": [task for task, value in known.items() if value <= median],
+    }
+    cells = by_cell(table, improvement)
+    found: dict[str, dict[str, Any]] = {arm: {"arm": arm} for arm in cells}
+    for half, tasks in halves.items():
+        means = {arm: mean(own[task] for task in tasks if task in own) for arm, own in cells.items()}
+        placed = [arm for arm, value in means.items() if not math.isnan(value)]
+        rank = dict(zip(placed, ranks([-means[arm] for arm in placed]), strict=True))
+        for arm in cells:
+            found[arm] |= {half: plain(means[arm]), f"{half}_rank": rank.get(arm)}
+    arms_ = sorted(found.values(), key=lambda row: (-_known(row["dense"]), row["arm"]))
+    return {"median": median, **halves, "arms": arms_}
+
+
+def _correlation(table: Sequence[Row], name: str) -> dict[str, Any]:
+    """Of a process metric with the normalised test improvement: over all runs, and within tasks."""
+
+    def pairs(own: Iterable[Row]) -> tuple[list[float], list[float]]:
+        both = [(row.score.process[name], improvement(row)) for row in own]
+        known = [(a, b) for a, b in both if not math.isnan(a + b)]
+        return [a for a, _ in known], [b for _, b in known]
+
+    metric, gained = pairs(table)
+    rho = spearman(metric, gained)
+    within = [
+        found
+        for own in _by(table, lambda row: row.task).values()
+        if len((known := pairs(own))[0]) > 2 and (found := spearman(*known)) is not None
+    ]
+    return {
+        "metric": name,
+        "dimension": DIMENSIONS[name],
+        "n": len(metric),
+        "rho": rho,
+        "p": None if rho is None else significance(rho, len(metric)),
+        "within_tasks": plain(mean(within)),
+        "tasks": len(within),
+    }

@@ -1,0 +1,142 @@
+"""``labcoat score`` as a user types it: every format, the folder of tables, and two at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import labcoat
+from labcoat.budget import Limits
+from labcoat.cli import main
+from labcoat.errors import Stopped
+from labcoat.scoring.process import DIMENSIONS
+from tests.bench import conftest
+
+shared = conftest.shared
+CLI = [sys.executable, "-c", "from labcoat.cli import main; main()", "score"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_home(shared: Path) -> Iterator[None]:
+    """Never the user's own, and none that another worker uses."""
+    with tempfile.TemporaryDirectory(dir=shared) as folder, pytest.MonkeyPatch.context() as patch:
+        Path(folder).chmod(0o755)
+        patch.setenv("LABCOAT_HOME", folder)
+        yield
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two strategies, two tasks, two seeds; one cell is missing and one run was stopped."""
+    folder = tmp_path_factory.mktemp("runs")
+    for strategy in ("autoresearch", "random"):
+        for task in ("sim/valley", "sim/ridge"):
+            for seed in range(2):
+                if (strategy, task) != ("random", "sim/ridge"):
+                    labcoat.run(task=task, strategy=strategy, steps=8, seed=seed, runs=folder)
+    with pytest.raises(Stopped):
+        labcoat.run(task="sim/ridge", strategy="random", steps=8, seed=0, runs=folder, limits=Limits(calls=5))
+    return folder
+
+
+def score(*args: object, check: int = 0) -> str:
+    """What it prints, in this process; where it should fail, what it complains about."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["labcoat", "score", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == check, err.getvalue() + out.getvalue()
+    return err.getvalue() if check else out.getvalue()
+
+
+def test_text_has_every_table_and_marks_simulated_runs_in_each(runs: Path) -> None:
+    text = score(runs)
+    assert "7 runs, 2 arms, 2 tasks; mode `paper`, codes embedded by `tokens`." in text
+    tables = text.split("\n\n")
+    titles = [
+        "Arms", "Normalised test improvement", "Raw test metric", "Process metrics", "Opportunity density",
+        "Dense and sparse tasks",
+    ]  # fmt: skip
+    for title in titles:
+        table = tables[tables.index(title) + 1]
+        assert "§ simulated" in table and "§ " in table.splitlines()[0] + table.splitlines()[2]
+    assert all(name in text for name in DIMENSIONS)
+    missing = tables[tables.index("What is missing") + 1]
+    assert "random on sim/ridge" in missing and "no run in round 2" in missing
+    assert "not finished: 2 of 8 steps" in missing and "no test" in missing
+
+
+def test_csv_is_the_table_of_runs_in_full_precision(runs: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(score(runs, "--format", "csv"))))
+    found = json.loads(score(runs, "--format", "json"))["runs"]
+    assert len(rows) == len(found) == 7 and {row["marks"] for row in rows} == {"simulated"}
+    for row, run in zip(rows, found, strict=True):
+        for name in DIMENSIONS:
+            assert (float(row[name]) if row[name] else None) == run["process"][name]
+        assert (row["arm"], row["task"], int(row["seed"])) == (run["arm"], run["task"], run["seed"])
+
+
+def test_markdown_has_tables_that_fit_their_heads(runs: Path) -> None:
+    lines = score(runs, "--format", "markdown").splitlines()
+    assert "## Process metrics" in lines
+    for above, line in itertools.pairwise(lines):
+        if above.startswith("|") and line.startswith("|"):
+            assert above.count("|") == line.count("|")
+
+
+def test_the_folder_holds_every_table_and_the_whole(runs: Path, tmp_path: Path) -> None:
+    printed = score(runs, "--format", "json", "--out", tmp_path / "out")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    tables = ("arms", "improvement", "test", "process", "density", "partition", "runs", "missing")
+    assert names == {"score.json", "report.md", *(f"{name}.csv" for name in tables)}
+    assert json.loads((tmp_path / "out/score.json").read_text()) == json.loads(printed)
+    (first, *_) = csv.DictReader(io.StringIO((tmp_path / "out/improvement.csv").read_text()))
+    assert set(first) == {
+        "task", "autoresearch [simulated]", "autoresearch [simulated] sd", "random [simulated]",
+        "random [simulated] sd",
+    }  # fmt: skip
+
+
+def test_the_mode_decides_what_a_stopped_run_is_worth(runs: Path) -> None:
+    for mode, improvement in (("paper", None), ("released", 0.0)):
+        found = json.loads(score(runs, "--mode", mode, "--format", "json"))
+        (stopped,) = (run for run in found["runs"] if not run["finished"])
+        assert found["mode"] == mode and stopped["improvement"] == improvement
+
+
+def test_without_embedder_there_is_no_exploration_metric(runs: Path) -> None:
+    found = json.loads(score(runs, "--embedder", "none", "--format", "json"))
+    assert all(run["process"]["Exploration Reach"] is None for run in found["runs"])
+    assert found["partition"] is None and "no exploration metrics" in score(runs, "--embedder", "none")
+
+
+def test_what_cannot_be_scored_is_said(runs: Path, tmp_path: Path) -> None:
+    assert "no run there" in score(tmp_path, check=2)
+    assert "unknown embedder 'word2vec'" in score(runs, "--embedder", "word2vec", check=2)
+
+
+def test_two_processes_at_once_say_the_same(runs: Path) -> None:
+    (Path(os.environ["LABCOAT_HOME"]) / "score/index.sqlite").unlink(missing_ok=True)
+    both = [subprocess.Popen([*CLI, str(runs), "--format", "json"], stdout=subprocess.PIPE) for _ in range(2)]
+    one, other = (process.communicate(timeout=120)[0] for process in both)
+    assert [process.returncode for process in both] == [0, 0] and one == other
+
+
+def test_where_nothing_can_be_kept_runs_are_scored_all_the_same(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [*CLI, str(runs)], capture_output=True, text=True, env={**os.environ, "LABCOAT_HOME": str(tmp_path / "file")}
+    )
+    assert done.returncode == 0 and "nothing is kept for the next time" in done.stderr and "7 runs" in done.stdout
