@@ -13,7 +13,7 @@ def paper_check(
     json: JsonFlag = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables for a page.")] = False,
 ) -> None:
-    """Check the published figures of FML-bench against each other, and its claims with intervals."""
+    """Check the figures and claims of FML-bench by its own tables."""
     from labcoat import paper
 
     if json:
