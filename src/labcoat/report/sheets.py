@@ -185,7 +185,7 @@ def _ranks(found: Mapping[str, Any] | None, arms: Sequence[Label]) -> Sheet:
     rows: list[list[Cell]] = [
         [by_name[arm], rank, ", ".join(_alike(arm, found["alike"]))] for arm, rank in found["mean_ranks"].items()
     ]
-    note = f"By the raw test metric on the {found['tasks']} tasks of all arms, 1 is the best. " + (
+    note = f"By the raw test metric, 1 is the best; tasks that all arms have: {found['tasks']}. " + (
         "No task tells any two arms apart."
         if found["p"] is None
         else f"That all are alike has p = {found['p']:.2g} (Friedman). "
