@@ -66,8 +66,8 @@ def test_text_has_every_table_and_marks_simulated_runs_in_each(runs: Path) -> No
     assert "7 runs, 2 arms, 2 tasks; mode `paper`, codes embedded by `tokens`." in text
     tables = text.split("\n\n")
     titles = [
-        "Arms", "Normalised test improvement", "Raw test metric", "Process metrics", "Opportunity density",
-        "Dense and sparse tasks",
+        "Arms", "Arms compared", "Ranks", "Normalised test improvement", "Raw test metric", "From validation to test",
+        "Process metrics", "Opportunity density", "Dense and sparse tasks",
     ]  # fmt: skip
     for title in titles:
         table = tables[tables.index(title) + 1]
@@ -99,13 +99,16 @@ def test_markdown_has_tables_that_fit_their_heads(runs: Path) -> None:
 def test_the_folder_holds_every_table_and_the_whole(runs: Path, tmp_path: Path) -> None:
     printed = score(runs, "--format", "json", "--out", tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    tables = ("arms", "improvement", "test", "process", "density", "partition", "runs", "missing")
+    tables = (
+        "arms", "pairs", "ranks", "improvement", "test", "validation_to_test", "process", "density", "partition",
+        "runs", "missing",
+    )  # fmt: skip
     assert names == {"score.json", "report.md", *(f"{name}.csv" for name in tables)}
     assert json.loads((tmp_path / "out/score.json").read_text()) == json.loads(printed)
     (first, *_) = csv.DictReader(io.StringIO((tmp_path / "out/improvement.csv").read_text()))
     assert set(first) == {
-        "task", "autoresearch [simulated]", "autoresearch [simulated] sd", "random [simulated]",
-        "random [simulated] sd",
+        "task", "autoresearch [simulated]", "autoresearch [simulated] sd", "autoresearch [simulated] marks",
+        "random [simulated]", "random [simulated] sd", "random [simulated] marks",
     }  # fmt: skip
 
 

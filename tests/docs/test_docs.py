@@ -439,15 +439,22 @@ def test_score_json_is_as_documented(
     found = json.loads(text)
     check(found, "Scores")
     kinds = {"runs": "ScoredRun", "arms": "Arm", "tasks": "ScoredTask", "correlations": "Correlation"}
+    kinds |= {"pairs": "Pair", "validation_to_test": "Survival"}
     for name, kind in (kinds | {"missing": "Missing"}).items():
         assert found[name]
         for each in found[name]:
             check(each, kind)
+    estimates = [pair["lead"] for pair in found["pairs"]]
+    for survival in found["validation_to_test"]:
+        estimates += [survival[name] for name in ("validation", "test", "survives", "slope")]
+    for estimate in estimates:
+        check(estimate, "Estimate")
+    check(found["ranks"], "Ranking")
     check(found["partition"], "Partition")
     for placed in found["partition"]["arms"]:
         check(placed, "Placed")
     for arm in found["arms"]:
-        for name in ("improvement", "improvement_on_shared_tasks"):
+        for name in ("improvement", "improvement_on_shared_tasks", "of_headroom"):
             check(arm[name], "Mean")
         for name in ("win_rate_over_tasks", "win_rate_over_rounds"):
             check(arm[name], "WinRate")

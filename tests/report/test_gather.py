@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labcoat import catalog
+from labcoat.bench.outcome import Measure, Outcome
 from labcoat.budget import Limits
 from labcoat.embedding import Embedder
 from labcoat.embedding.cache import Cache
@@ -21,6 +23,7 @@ from labcoat.embedding.tokens import HashedTokens
 from labcoat.embedding.windows import Pool, Rows, Windowed
 from labcoat.errors import InputError, Stopped
 from labcoat.history import History
+from labcoat.manifest import Manifest, Measured, References
 from labcoat.report import facts as reading
 from labcoat.report.gather import Gathered, find, gather
 from labcoat.report.index import Index
@@ -127,6 +130,22 @@ def test_marks_are_read_from_the_record(simulate: Simulate) -> None:
     assert found.left_out == []
     (run,) = found.runs
     assert run.marks == ("self-reported", "no sandbox")
+
+
+def test_the_noise_is_the_scorers_error_else_the_cards_deviation_else_its_floor() -> None:
+    def manifest(**references: Any) -> Manifest:
+        task = catalog.find("sim/ridge").manifest
+        return task.model_copy(update={"references": References(**references)})
+
+    def untouched(*errors: float | None) -> Outcome:
+        return Outcome("ok", metrics={"loss": Measure([1.0] * len(errors), list(errors))})
+
+    card = manifest(baseline_test=Measured(mean=1.0, std=0.01), noise_floor=0.06)
+    assert reading.noise(untouched(0.3, 0.4), card) == 0.25
+    assert reading.noise(untouched(None), card) == reading.noise(untouched(0.0), card) == 0.01
+    assert reading.noise(None, card) == reading.noise(Outcome("crash"), card) == 0.01
+    assert reading.noise(untouched(None), manifest(baseline_test=Measured(mean=1.0), noise_floor=0.06)) == 0.03
+    assert reading.noise(untouched(None), manifest()) is None
 
 
 def test_a_fork_has_the_costs_of_what_it_shares(simulate: Simulate) -> None:

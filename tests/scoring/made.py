@@ -58,6 +58,7 @@ def made(
         "chosen": (best if chosen is None else chosen) if test is not None else None,
         "test": None if test is None else reading(test),
         "test_baseline": None if test_baseline is None else Reading("ok", test_baseline),
+        "noise": None,
         "tokens": 2_000_000,
         "seconds": 1800.0,
     } | fields

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from labcoat.scoring.contrast import contrasts
+from labcoat.scoring.intervals import Estimate
 from labcoat.scoring.multiple import holm
 from labcoat.scoring.paired import Cell
 
@@ -53,7 +54,7 @@ def test_missing_cells_are_left_out_and_a_pair_without_any_has_no_contrast() -> 
     a = {Cell("x", 0): 1.0, Cell("x", 1): 2.0, Cell("y", 0): 3.0}
     found = contrasts({"a": a, "b": {Cell("x", 1): 1.0, Cell("y", 0): math.nan}, "c": {Cell("z", 0): 1.0}})
     assert [(c.arm, c.other, c.cells, c.p) for c in found] == [("a", "b", 1, 1.0)]
-    assert found[0].lead.value == found[0].lead.low == 1.0 and found[0].needed.tasks is None
+    assert found[0].lead == Estimate(1.0, None, None) and found[0].needed.tasks is None
 
 
 def test_ties_everywhere_are_no_difference() -> None:

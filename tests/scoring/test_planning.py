@@ -98,3 +98,10 @@ def test_a_regression_without_a_gain_or_a_run_is_unknown() -> None:
     assert found.runs == 1 and found.survives.value is None and found.slope.value is None
     assert found.test.value == 0.1
     assert regression({}).validation.value is None
+
+
+def test_the_slope_is_that_of_the_line_through_all_runs() -> None:
+    rng = random.Random(11)
+    by_task = {str(task): [selected(rng, 1.0, 1.0) for _ in range(1 + task % 3)] for task in range(7)}
+    v, t = zip(*(pair for gains in by_task.values() for pair in gains), strict=True)
+    assert regression(by_task).slope.value == pytest.approx(statistics.linear_regression(v, t).slope)

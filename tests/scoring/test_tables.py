@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labcoat.scoring import arms
-from labcoat.scoring.comparison import significance, win_rates, win_shares
+from labcoat.scoring.comparison import win_rates, win_shares
+from labcoat.scoring.correlation import correlation_p
 from labcoat.scoring.process import DIMENSIONS
 from labcoat.scoring.runs import Run
 from labcoat.scoring.table import Row, distinct, rounds, rows
@@ -172,7 +173,7 @@ def test_the_mean_of_an_arm_is_over_tasks_of_means_over_rounds_with_sample_devia
     ("rho", "n", "p"), [(0.784, 324, 1.6e-68), (-0.291, 305, 2.3e-7), (0.115, 324, 0.039), (-0.140, 324, 0.011)]
 )
 def test_p_values_are_the_papers(rho: float, n: int, p: float) -> None:
-    assert significance(rho, n) == pytest.approx(p, rel=0.25)
+    assert correlation_p(rho, n) == pytest.approx(p, rel=0.25)
 
 
 def test_a_correlation_leaves_out_runs_that_have_no_value_and_counts_the_others() -> None:

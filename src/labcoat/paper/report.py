@@ -10,7 +10,6 @@ from typing import Any
 
 from labcoat.paper import headline, opportunity, process, results
 from labcoat.paper.check import VERDICTS, Check, interval
-from labcoat.scoring.contrast import Contrast
 
 TITLE = "FML-bench: A Controlled Study of AI Research Agent Strategies from the Perspective of Search Dynamics"
 URL = "https://arxiv.org/abs/2605.17373v2"
@@ -33,32 +32,13 @@ def data() -> dict[str, Any]:
         "paper": {"title": TITLE, "url": URL},
         "verdicts": _counts(),
         "checks": [{"section": name, **asdict(check)} for name, own in sections().items() for check in own],
-        "pairs": [_pair(pair) for pair in headline.pairs()],
+        "pairs": [pair.to_json() for pair in headline.pairs()],
     }
 
 
 def _counts() -> dict[str, int]:
     found: Counter[str] = Counter(check.verdict for own in sections().values() for check in own)
     return {verdict: found[verdict] for verdict in VERDICTS}
-
-
-def _pair(pair: Contrast) -> dict[str, Any]:
-    return {
-        "arm": pair.arm,
-        "other": pair.other,
-        "lead": asdict(pair.lead),
-        "ahead": pair.signs.ahead,
-        "behind": pair.signs.behind,
-        "ties": pair.signs.ties,
-        "p_sign": pair.signs.p,
-        "p": pair.p,
-        "holm": pair.holm,
-        "benjamini_hochberg": pair.benjamini_hochberg,
-        "flips": list(pair.without.flips),
-        "rounds_here": pair.needed.rounds_here,
-        "rounds": pair.needed.rounds,
-        "tasks": pair.needed.tasks,
-    }
 
 
 @dataclass(frozen=True)

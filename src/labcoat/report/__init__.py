@@ -6,6 +6,7 @@ from typing import Any
 
 from labcoat import __version__
 from labcoat.report.gather import Gathered
+from labcoat.scoring.conclusions import conclusions
 from labcoat.scoring.measures import Mode
 from labcoat.scoring.table import rows
 from labcoat.scoring.tables import tables
@@ -15,7 +16,8 @@ __all__ = ["scored"]
 
 def scored(gathered: Gathered, mode: Mode, embedder: str) -> dict[str, Any]:
     """All tables of some runs as plain data; docs/json.md describes it."""
-    found = tables(rows(gathered.runs, gathered.geometry, mode))
+    table = rows(gathered.runs, gathered.geometry, mode)
+    found = tables(table) | conclusions(table)
     left_out = [vars(each) for each in gathered.left_out]
     return {
         "labcoat": __version__,

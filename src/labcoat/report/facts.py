@@ -14,6 +14,7 @@ from labcoat.embedding import Embedder
 from labcoat.fork import FORKED
 from labcoat.history import History
 from labcoat.journal import Event
+from labcoat.manifest import Manifest
 from labcoat.scoring.measures import Mode
 from labcoat.scoring.process import shape
 from labcoat.scoring.runs import Geometry, Reading, Run
@@ -28,6 +29,7 @@ def facts(folder: Path) -> Run:
     """
     history = History(folder)
     metric = history.metric.name
+    untouched = history.test_outcome("test/baseline")
 
     def reading(outcome: Outcome | None) -> Reading | None:
         return Reading(outcome.status, outcome.mean(metric)) if outcome else None
@@ -43,10 +45,22 @@ def facts(folder: Path) -> Run:
         trials=tuple(Reading(step.outcome.status, step.outcome.mean(metric)) for step in history.trials),
         chosen=history.chosen.number if history.chosen else None,
         test=reading(history.test_outcome()),
-        test_baseline=reading(history.test_outcome("test/baseline")),
+        test_baseline=reading(untouched),
+        noise=noise(untouched, history.manifest),
         tokens=history.ledger.total.tokens + history.ledger.shared.tokens,
         seconds=history.ledger.shared.seconds + worked(history.journal.events),
     )
+
+
+def noise(untouched: Outcome | None, manifest: Manifest) -> float | None:
+    """Standard error of the untouched code on test; None where nobody knows one.
+
+    As its scorer gives it, else the deviation on the card, else half of the card's noise floor, which is two standard
+    errors of a difference. 0 says that repeating changes nothing, and nothing about other data: the next one is asked.
+    """
+    card, name = manifest.references, manifest.metric.name
+    measured = untouched.metrics[name].error if untouched and name in untouched.metrics else None
+    return measured or (card.baseline_test and card.baseline_test.std) or card.noise_floor / 2 or None
 
 
 def marks(history: History) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from labcoat.report.sheets import MEANING, SYMBOLS, Cell, Label, Sheet, Spread
+from labcoat.report.sheets import MEANING, SYMBOLS, Cell, Label, Sheet, Spread, symbols
+from labcoat.scoring.intervals import Estimate
 
 WIDE = ("runs",)
 """Sheets with too many columns for a page."""
@@ -22,7 +23,10 @@ def shown(cell: Cell) -> str:
     if isinstance(cell, Label):
         return cell.signed
     if isinstance(cell, Spread):
-        return shown(cell.mean) if cell.sd is None else f"{shown(cell.mean)} ± {cell.sd:.2g}"
+        sd = "" if cell.sd is None else f" ± {cell.sd:.2g}"
+        return f"{shown(cell.mean)}{sd}{symbols(cell.marks or ())}"
+    if isinstance(cell, Estimate):
+        return shown(cell.value) + ("" if cell.low is None else f" [{shown(cell.low)}, {shown(cell.high)}]")
     if isinstance(cell, float):
         return f"{cell:.4g}" if math.isfinite(cell) else "-"
     return "-" if cell is None else str(cell)
@@ -50,23 +54,29 @@ def markdown(heading: str, sheets: Sequence[Sheet]) -> str:
 
 
 def as_csv(sheet: Sheet) -> str:
-    """A sheet in full precision; a mean and its deviation are two columns, what is undefined is empty."""
-    split = [any(isinstance(row[column], Spread) for row in sheet.rows) for column in range(len(sheet.head))]
+    """A sheet in full precision; the parts of a cell are columns, what is undefined is empty."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    head: list[str] = []
-    for label, wide in zip(sheet.head, split, strict=True):
-        head += [label.in_full, f"{label.in_full} sd"] if wide else [label.in_full]
+    columns = zip(*sheet.rows, strict=True)
+    head = [
+        f"{label.in_full}{part}"
+        for label, column in zip(sheet.head, columns, strict=True)
+        for part in _parts(column[0])
+    ]
     writer.writerow(head)
     for row in sheet.rows:
-        writer.writerow([value for cell in row for value in _values(cell)])
+        writer.writerow([value for cell in row for value in _parts(cell).values()])
     return table.getvalue()
 
 
-def _values(cell: Cell) -> list[Any]:
+def _parts(cell: Cell) -> dict[str, Any]:
+    """What a cell holds, by what is added to the name of its column; the same parts for all cells of a column."""
     if isinstance(cell, Spread):
-        return [cell.mean, cell.sd]
-    return [cell.in_full if isinstance(cell, Label) else cell]
+        marks = {} if cell.marks is None else {" marks": "; ".join(cell.marks)}
+        return {"": cell.mean, " sd": cell.sd} | marks
+    if isinstance(cell, Estimate):
+        return {"": cell.value, " low": cell.low, " high": cell.high}
+    return {"": cell.in_full if isinstance(cell, Label) else cell}
 
 
 def write(folder: Path, found: dict[str, Any], heading: str, sheets: Sequence[Sheet]) -> None:

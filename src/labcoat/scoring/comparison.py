@@ -79,19 +79,3 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> float | None:
     across = sum((i - middle) * (j - middle) for i, j in zip(x, y, strict=True))
     spread = sum((i - middle) ** 2 for i in x) * sum((j - middle) ** 2 for j in y)
     return across / spread**0.5 if spread else None
-
-
-def significance(correlation: float, count: int) -> float | None:
-    """Two-sided p-value of a rank correlation of ``count`` pairs, by Student's t as in the paper; None below three.
-
-    >>> round(significance(-0.291, 305), 9)
-    2.3e-07
-    """
-    from scipy.special import stdtr
-
-    if count < 3:
-        return None
-    if abs(correlation) >= 1:
-        return 0.0
-    t = correlation * math.sqrt((count - 2) / (1 - correlation**2))
-    return float(2 * stdtr(count - 2, -abs(t)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
+from typing import Any
 
 from labcoat.scoring.intervals import Estimate, bootstrap
 from labcoat.scoring.multiple import benjamini_hochberg, holm
@@ -36,6 +37,25 @@ class Contrast:
     """The lead with one task left out."""
     needed: Needed
     """What would tell the two apart."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; docs/json.md describes it as a Pair."""
+        return {
+            "arm": self.arm,
+            "other": self.other,
+            "lead": asdict(self.lead),
+            "ahead": self.signs.ahead,
+            "behind": self.signs.behind,
+            "ties": self.signs.ties,
+            "p_sign": self.signs.p,
+            "p": self.p,
+            "holm": self.holm,
+            "benjamini_hochberg": self.benjamini_hochberg,
+            "flips": list(self.without.flips),
+            "rounds_here": self.needed.rounds_here,
+            "rounds": self.needed.rounds,
+            "tasks": self.needed.tasks,
+        }
 
 
 def contrasts(arms: Mapping[str, Mapping[Cell, float]]) -> list[Contrast]:

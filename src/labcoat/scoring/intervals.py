@@ -16,7 +16,7 @@ Cluster = TypeVar("Cluster")
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic with its interval; all None where it cannot be computed."""
+    """A statistic with its interval; None where it cannot be computed. A single cluster has no interval."""
 
     value: float | None
     low: float | None
@@ -52,7 +52,7 @@ def bootstrap(
     value = statistic(clusters)
     if value is not None and math.isnan(value):
         value = None
-    if not drawn:
+    if not drawn or len(clusters) < 2:
         return Estimate(value, None, None)
     tail = (1 - level) / 2
     return Estimate(value, quantile(drawn, tail), quantile(drawn, 1 - tail))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labcoat.scoring import measures
+from labcoat.scoring.improvement import of_headroom
 from labcoat.scoring.measures import Mode
 from labcoat.scoring.opportunity import opportunity_density
 from labcoat.scoring.runs import Geometry, Reading, Run
@@ -52,6 +53,12 @@ class Score:
     """Opportunity density."""
     notes: tuple[str, ...]
     """What is not as it should be."""
+    of_headroom: float
+    """The improvement as a share of the largest that the baseline leaves on test."""
+    noise: float
+    """Standard error of the baseline on test, in units of the improvement."""
+    gains: tuple[float, float]
+    """What ``validation`` and ``improvement`` are before they are cut at 0."""
 
     @property
     def signed_gap(self) -> float:
@@ -67,8 +74,10 @@ def score(run: Run, geometry: Geometry | None, mode: Mode) -> Score:
         notes.append("no baseline on validation")
     elif math.isnan(scale.span):
         notes.append("no range: the task names no best value, or its baseline is the best")
-    test, improvement = _test(run, mode, notes)
-    validation = clamped(scale.improvement(_validated(run, mode)))
+    on_test = Scale.of(run.metric, run.test_baseline.value if run.test_baseline else None)
+    test, gained = _test(run, on_test, mode, notes)
+    selected = scale.improvement(_validated(run, mode))
+    validation, improvement = clamped(selected), clamped(gained)
     return Score(
         test=test,
         improvement=improvement,
@@ -82,17 +91,19 @@ def score(run: Run, geometry: Geometry | None, mode: Mode) -> Score:
         },
         density=_density(run, scale, geometry) if geometry else math.nan,
         notes=tuple(notes),
+        of_headroom=of_headroom(improvement, on_test.headroom),
+        noise=on_test.error(run.noise),
+        gains=(selected, gained),
     )
 
 
-def _test(run: Run, mode: Mode, notes: list[str]) -> tuple[float, float]:
-    """Raw test metric and normalised test improvement.
+def _test(run: Run, scale: Scale, mode: Mode, notes: list[str]) -> tuple[float, float]:
+    """Raw test metric and its improvement, not cut at 0.
 
     A test that failed or broke a constraint counts as the baseline. One that was never made is undefined; the released
     code takes the baseline for it, too.
     """
     baseline = run.test_baseline.value if run.test_baseline else None
-    scale = Scale.of(run.metric, baseline)
     known = math.nan if baseline is None else baseline
     if run.test is None:
         notes.append("no test")
@@ -106,7 +117,7 @@ def _test(run: Run, mode: Mode, notes: list[str]) -> tuple[float, float]:
     improvement = scale.improvement(value)
     if mode == "released" and not math.isfinite(improvement):
         return value, math.nan
-    return value, clamped(improvement)
+    return value, improvement
 
 
 def _validated(run: Run, mode: Mode) -> float | None:

@@ -43,6 +43,8 @@ class Run:
     """The step that was tested; 0 is the baseline."""
     test: Reading | None
     test_baseline: Reading | None
+    noise: float | None
+    """Standard error of what a gain on test is compared with: of the untouched code, in the metric's own unit."""
     tokens: int
     """All of them; a fork's with what it shares, as its result rests on that, too."""
     seconds: float

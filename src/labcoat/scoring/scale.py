@@ -51,6 +51,19 @@ class Scale:
         shown = displayed(value, self.metric)
         return math.nan if shown is None else gain(shown, self.baseline, self.direction) / self.span
 
+    @property
+    def headroom(self) -> float:
+        """The largest improvement that the baseline leaves."""
+        best = _finite(displayed(self.metric.best, self.metric))
+        return abs(best - self.baseline) / self.span
+
+    def error(self, error: float | None) -> float:
+        """A standard error of the baseline's metric as one of improvements; of a logarithm by its slope there."""
+        if error is None:
+            return math.nan
+        slope = 1.0 if self.metric.display == "plain" else 10**self.baseline / math.log(10)
+        return error * slope / self.span
+
 
 def clamped(improvement: float) -> float:
     """Normalised improvement: not below 0; NaN stays NaN."""

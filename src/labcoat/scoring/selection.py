@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, linear_regression
+from statistics import fmean
+from typing import NamedTuple
 
 from labcoat.scoring.intervals import Estimate, bootstrap
 
@@ -46,26 +47,43 @@ def regression(by_task: Mapping[str, Gains]) -> Regression:
     noisier they are. Gains with a NaN are left out.
     """
     known = [[pair for pair in gains if not any(map(math.isnan, pair))] for gains in by_task.values()]
-    tasks = [gains for gains in known if gains]
+    pairs = [pair for gains in known for pair in gains]
+    middle = tuple(map(fmean, zip(*pairs, strict=True))) if pairs else (0.0, 0.0)
+    tasks = [_Task.of(gains, *middle) for gains in known if gains]
     return Regression(
-        runs=sum(map(len, tasks)),
-        validation=bootstrap(tasks, lambda sample: _mean(sample, 0)),
-        test=bootstrap(tasks, lambda sample: _mean(sample, 1)),
+        runs=len(pairs),
+        validation=bootstrap(tasks, lambda sample: fmean([task.validation for task in sample])),
+        test=bootstrap(tasks, lambda sample: fmean([task.test for task in sample])),
         survives=bootstrap(tasks, _share),
         slope=bootstrap(tasks, _slope),
     )
 
 
-def _mean(tasks: Sequence[Gains], of: int) -> float:
-    return fmean(fmean(pair[of] for pair in gains) for gains in tasks)
+class _Task(NamedTuple):
+    """What thousands of samples need of a task: its mean gains, and the sums of which a slope is made."""
+
+    validation: float
+    test: float
+    least: float
+    most: float
+    sums: tuple[float, ...]
+    """Of 1, x, y, x x and x y, with gains x on validation and y on test less those of all tasks, against rounding."""
+
+    @classmethod
+    def of(cls, gains: Gains, middle_x: float, middle_y: float) -> _Task:
+        x, y = [pair[0] - middle_x for pair in gains], [pair[1] - middle_y for pair in gains]
+        products = [math.fsum(a * b for a, b in zip(x, other, strict=True)) for other in (x, y)]
+        sums = (len(gains), math.fsum(x), math.fsum(y), *products)
+        return cls(fmean(pair[0] for pair in gains), fmean(pair[1] for pair in gains), min(x), max(x), sums)
 
 
-def _share(tasks: Sequence[Gains]) -> float | None:
-    selected = _mean(tasks, 0)
-    return _mean(tasks, 1) / selected if selected > 0 else None
+def _share(tasks: Sequence[_Task]) -> float | None:
+    selected = math.fsum([task.validation for task in tasks])
+    return math.fsum([task.test for task in tasks]) / selected if selected > 0 else None
 
 
-def _slope(tasks: Sequence[Gains]) -> float | None:
-    pairs = [pair for gains in tasks for pair in gains]
-    x, y = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    return linear_regression(x, y).slope if min(x) < max(x) else None
+def _slope(tasks: Sequence[_Task]) -> float | None:
+    if min([task.least for task in tasks]) == max([task.most for task in tasks]):
+        return None
+    n, x, y, xx, xy = map(sum, zip(*[task.sums for task in tasks], strict=True))
+    return float((xy - x * y / n) / (xx - x * x / n))

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from labcoat.scoring import arms
-from labcoat.scoring.comparison import WinRate, ranks, significance, spearman, win_rates
+from labcoat.scoring.comparison import WinRate, ranks, spearman, win_rates
+from labcoat.scoring.correlation import correlation_p
 from labcoat.scoring.process import DIMENSIONS
+from labcoat.scoring.selection import below_noise
 from labcoat.scoring.table import Row, missing
 
 Value = Callable[[Row], float]
@@ -20,7 +22,7 @@ def tables(table: Sequence[Row]) -> dict[str, Any]:
     return {
         "runs": [_run(row) for row in table],
         "arms": _arms(table),
-        "tasks": [_task(task, own) for task, own in _by(table, lambda row: row.task).items()],
+        "tasks": [_task(task, own) for task, own in grouped(table, lambda row: row.task).items()],
         "partition": _partition(table),
         "correlations": [_correlation(table, name) for name in DIMENSIONS],
         "missing": [vars(each) for each in missing(table)],
@@ -56,18 +58,33 @@ def plain(value: float) -> float | None:
 
 def by_cell(table: Sequence[Row], value: Value) -> dict[str, dict[str, float]]:
     """By arm and task: the mean over rounds, where one is defined."""
-    found: dict[str, dict[str, float]] = {arm: {} for arm in _by(table, lambda row: row.arm)}
-    for (arm, task), own in _by(table, lambda row: (row.arm, row.task)).items():
+    found: dict[str, dict[str, float]] = {arm: {} for arm in grouped(table, lambda row: row.arm)}
+    for (arm, task), own in grouped(table, lambda row: (row.arm, row.task)).items():
         if not math.isnan(cell := mean(map(value, own))):
             found[arm][task] = cell
     return found
 
 
-def _by(table: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+def grouped(table: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
+    """The rows with equal keys, in their order."""
     found: dict[Any, list[Row]] = {}
     for row in table:
         found.setdefault(key(row), []).append(row)
     return found
+
+
+def best_first(table: Sequence[Row]) -> list[str]:
+    """The arms by their mean improvement over tasks; those without one last."""
+    means = {arm: plain(mean(own.values())) for arm, own in by_cell(table, improvement).items()}
+    return sorted(means, key=lambda arm: (-_known(means[arm]), arm))
+
+
+def _noisy(rows: Sequence[Row]) -> bool | None:
+    """Whether the mean improvement of runs on one task is below its noise.
+
+    That of a single measurement: rounds share the test data, so repeating them does not take its noise away.
+    """
+    return below_noise(mean(map(improvement, rows)), mean(row.score.noise for row in rows))
 
 
 def _marks(table: Iterable[Row]) -> list[str]:
@@ -88,6 +105,8 @@ def _run(row: Row) -> dict[str, Any]:
         "test": plain(scored.test),
         "test_baseline": run.test_baseline and run.test_baseline.value,
         "improvement": plain(scored.improvement),
+        "of_headroom": plain(scored.of_headroom),
+        "below_noise": _noisy([row]),
         "validation_improvement": plain(scored.validation),
         "signed_gap": plain(scored.signed_gap),
         "process": {name: plain(value) for name, value in scored.process.items()},
@@ -100,11 +119,14 @@ def _run(row: Row) -> dict[str, Any]:
 def _arms(table: Sequence[Row]) -> list[dict[str, Any]]:
     """The arms, the best first."""
     cells = by_cell(table, improvement)
+    relative = by_cell(table, lambda row: row.score.of_headroom)
     shared = set.intersection(*(set(own) for own in cells.values())) if cells else set()
-    over_tasks = win_rates(_signed(table, by_cell(table, raw)))
+    over_tasks = win_rates(signed(table, by_cell(table, raw)))
     over_rounds = win_rates(_signed_rounds(table))
     found = []
-    for arm, own in _by(table, lambda row: row.arm).items():
+    rows = grouped(table, lambda row: row.arm)
+    for arm in best_first(table):
+        own = rows[arm]
         spec = arms.arm_of(own[0].run.spec)
         found.append(
             {
@@ -117,12 +139,13 @@ def _arms(table: Sequence[Row]) -> list[dict[str, Any]]:
                 "runs": len(own),
                 "improvement": spread(cells[arm].values()),
                 "improvement_on_shared_tasks": spread(cells[arm][task] for task in sorted(shared)),
+                "of_headroom": spread(relative[arm].values()),
                 "win_rate_over_tasks": _rate(over_tasks[arm]),
                 "win_rate_over_rounds": _rate(over_rounds[arm]),
                 "process": {name: plain(mean(row.score.process[name] for row in own)) for name in DIMENSIONS},
             }
         )
-    return sorted(found, key=lambda row: (-_known(row["improvement"]["mean"]), row["arm"]))
+    return found
 
 
 def _known(value: float | None) -> float:
@@ -138,7 +161,8 @@ def _sign(table: Sequence[Row]) -> dict[str, float]:
     return {row.task: 1.0 if row.run.metric.direction == "higher" else -1.0 for row in table}
 
 
-def _signed(table: Sequence[Row], cells: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+def signed(table: Sequence[Row], cells: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Raw metrics by arm and task, turned so that greater is better."""
     sign = _sign(table)
     return {arm: {task: sign[task] * value for task, value in own.items()} for arm, own in cells.items()}
 
@@ -147,26 +171,27 @@ def _signed_rounds(table: Sequence[Row]) -> dict[str, dict[tuple[str, int], floa
     sign = _sign(table)
     return {
         arm: {(row.task, row.round): sign[row.task] * raw(row) for row in own if not math.isnan(raw(row))}
-        for arm, own in _by(table, lambda row: row.arm).items()
+        for arm, own in grouped(table, lambda row: row.arm).items()
     }
 
 
 def _task(task: str, table: Sequence[Row]) -> dict[str, Any]:
     metric = table[0].run.metric
-    own = _by(table, lambda row: row.arm)
+    own = grouped(table, lambda row: row.arm)
     return {
         "task": task,
         "metric": {"name": metric.name, "direction": metric.direction},
         "marks": _marks(table),
         "test": {arm: spread(map(raw, rows)) for arm, rows in own.items()},
         "improvement": {arm: spread(map(improvement, rows)) for arm, rows in own.items()},
+        "below_noise": {arm: _noisy(rows) for arm, rows in own.items()},
         "opportunity_density": plain(mean(row.score.density for row in table)),
     }
 
 
 def _partition(table: Sequence[Row]) -> dict[str, Any] | None:
     """The tasks above the median density and the others, and the arms on each half; None below two densities."""
-    by_task = _by(table, lambda row: row.task)
+    by_task = grouped(table, lambda row: row.task)
     density = {task: mean(row.score.density for row in own) for task, own in by_task.items()}
     known = {task: value for task, value in density.items() if not math.isnan(value)}
     if len(known) < 2:
@@ -200,7 +225,7 @@ def _correlation(table: Sequence[Row], name: str) -> dict[str, Any]:
     rho = spearman(metric, gained)
     within = [
         found
-        for own in _by(table, lambda row: row.task).values()
+        for own in grouped(table, lambda row: row.task).values()
         if len((known := pairs(own))[0]) > 2 and (found := spearman(*known)) is not None
     ]
     return {
@@ -208,7 +233,7 @@ def _correlation(table: Sequence[Row], name: str) -> dict[str, Any]:
         "dimension": DIMENSIONS[name],
         "n": len(metric),
         "rho": rho,
-        "p": None if rho is None else significance(rho, len(metric)),
+        "p": None if rho is None else plain(correlation_p(rho, len(metric))),
         "within_tasks": plain(mean(within)),
         "tasks": len(within),
     }

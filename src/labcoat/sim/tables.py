@@ -6,10 +6,10 @@ come from a bootstrap over landscapes.
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from labcoat.scoring.comparison import ranks, spearman, win_shares
@@ -41,14 +41,8 @@ class Place:
     def ahead(self, strategy: str, other: str | None = None) -> float:
         """How far a strategy is ahead of another, or of the mean of all."""
         return self.improvement[strategy] - (
-            mean(self.improvement.values()) if other is None else self.improvement[other]
+            fmean(self.improvement.values()) if other is None else self.improvement[other]
         )
-
-
-def mean(values: Iterable[float]) -> float:
-    """The mean of numbers."""
-    found = list(values)
-    return math.fsum(found) / len(found)
 
 
 def places(rows: Sequence[Row]) -> list[Place]:
@@ -69,17 +63,17 @@ def _place(landscape: str, rows: Mapping[str, Sequence[Row]]) -> Place:
     every = [row for own in rows.values() for row in own]
     density = {} if every[0].phi_opp is None else {"phi_opp": every[0].phi_opp}
     if CONTROL in rows:
-        density["control"] = mean(row.density for row in rows[CONTROL])
-        density["share"] = mean(row.improving / row.steps for row in rows[CONTROL])
+        density["control"] = fmean(row.density for row in rows[CONTROL])
+        density["share"] = fmean(row.improving / row.steps for row in rows[CONTROL])
     # With one seed the baseline is the same for all, so the position orders them as the raw test value does.
     wins = win_shares({name: {row.seed: row.position for row in own} for name, own in rows.items()})
     return Place(
         landscape,
         len(every) // len(rows),
         density,
-        improvement={name: mean(row.improvement for row in own) for name, own in rows.items()},
-        position={name: mean(row.position for row in own) for name, own in rows.items()},
-        wins={name: mean(shares.values()) for name, shares in wins.items()},
+        improvement={name: fmean(row.improvement for row in own) for name, own in rows.items()},
+        position={name: fmean(row.position for row in own) for name, own in rows.items()},
+        wins={name: fmean(shares.values()) for name, shares in wins.items()},
     )
 
 
@@ -103,7 +97,7 @@ def _has(found: Sequence[Place], reading: str) -> bool:
 
 def _estimate(found: Sequence[Place], of: Callable[[Place], float]) -> dict[str, float | None]:
     """A mean over landscapes with its interval."""
-    return asdict(bootstrap([of(place) for place in found], mean))
+    return asdict(bootstrap([of(place) for place in found], fmean))
 
 
 def _improvement(found: Sequence[Place], name: str) -> dict[str, float | None]:
@@ -143,7 +137,7 @@ def _split(found: Sequence[Place], strategies: Sequence[str], reading: str) -> d
     sparse = [place for place in found if place.density[reading] <= median]
     rank = {}
     for half, of in (("dense", dense), ("sparse", sparse)):
-        values = ranks([-mean(place.improvement[name] for place in of) for name in strategies])
+        values = ranks([-fmean(place.improvement[name] for place in of) for name in strategies])
         rank[half] = dict(zip(strategies, values, strict=True))
     return {
         "by": reading,
