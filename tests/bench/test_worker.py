@@ -231,8 +231,10 @@ def test_on_the_test_split_the_bound_is_widened(open_bench: OpenBench, bwrap: sa
 def test_our_own_cost_is_small(open_bench: OpenBench, bwrap: sandbox.Bubblewrap) -> None:
     bench = open_bench(bwrap)
     bench.baseline(0)
-    costs = []
-    for _ in range(3):
+    costs: list[float] = []
+    while (
+        len(costs) < 15 and min(costs, default=1.0) >= 0.05
+    ):  # on a busy machine most take longer, and none need be so
         with bench.trial(candidate(), 0) as (found, _):
             costs.append(found.seconds - sum(execution.seconds for execution in found.executions))
     assert min(costs) < 0.05
