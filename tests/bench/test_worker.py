@@ -234,7 +234,7 @@ def test_our_own_cost_is_small(open_bench: OpenBench, bwrap: sandbox.Bubblewrap)
     costs: list[float] = []
     while (
         len(costs) < 15 and min(costs, default=1.0) >= 0.05
-    ):  # on a busy machine most take longer, and none need be so
+    ):  # a busy machine slows most of them
         with bench.trial(candidate(), 0) as (found, _):
             costs.append(found.seconds - sum(execution.seconds for execution in found.executions))
     assert min(costs) < 0.05

@@ -36,7 +36,7 @@ def score(
     ] = "text",
     out: Annotated[Path | None, typer.Option(help="Also write every table, as CSV, Markdown and JSON, there.")] = None,
 ) -> None:
-    """Score runs: improvement, win rates, process metrics, statistics."""
+    """Score runs: improvement, win rates, process metrics."""
     from labcoat.cli.progress import counting
     from labcoat.report import scored
     from labcoat.report.formats import as_csv, markdown, write
