@@ -98,9 +98,9 @@ def main() -> None:
     given = options.parse_args()
     cells = [
         Cell(task, strategy, seed, given.steps, given.runs)
+        for seed in range(given.seeds)
         for task in TASKS
         for strategy in strategies.names()
-        for seed in range(given.seeds)
     ]
     with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
         results = dict(zip(cells, pool.map(carry_out, cells, chunksize=1), strict=True))
