@@ -80,6 +80,15 @@ def test_ranks_are_by_the_raw_metric_in_its_direction() -> None:
     assert found["pairs"][0]["lead"]["value"] == 0.0
 
 
+def test_an_infinite_gain_is_in_no_pair() -> None:
+    metric = FORGETTING.model_copy(update={"direction": "lower", "best": 1e-9})
+    runs = [
+        made([1e-2], baseline=0.1, test=v, test_baseline=0.1, metric=metric, strategy=s)
+        for s, v in zip("ab", (0.0, 0.01), strict=True)
+    ]
+    assert concluded(runs)["pairs"] == []
+
+
 def test_one_arm_alone_has_neither_pairs_nor_ranks_and_no_run_has_nothing() -> None:
     found = concluded([made()])
     assert found["pairs"] == [] and found["ranks"] is None

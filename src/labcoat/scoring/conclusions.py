@@ -16,10 +16,13 @@ from labcoat.scoring.tables import best_first, by_cell, grouped, raw, signed
 
 
 def conclusions(table: Sequence[Row]) -> dict[str, Any]:
-    """As plain data; what is undefined is None."""
+    """As plain data; what is undefined is None. An infinite gain (-log10 0) has no mean, and is left out."""
     by_arm = grouped(table, lambda row: row.arm)
     own = {arm: by_arm[arm] for arm in best_first(table)}
-    gained = {arm: {Cell(row.task, row.round): row.score.improvement for row in rows} for arm, rows in own.items()}
+    gained = {
+        arm: {Cell(row.task, row.round): gain for row in rows if math.isfinite(gain := row.score.improvement)}
+        for arm, rows in own.items()
+    }
     return {
         "pairs": [pair.to_json() for pair in contrasts(gained)],
         "ranks": _ranks(table),
@@ -43,7 +46,6 @@ def _ranks(table: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def _regression(rows: Sequence[Row]) -> dict[str, Any]:
-    """An infinite gain (-log10 0) has no mean, and is left out like one that is missing."""
     gains = {
         task: [row.score.gains for row in own if all(map(math.isfinite, row.score.gains))]
         for task, own in grouped(rows, lambda row: row.task).items()
