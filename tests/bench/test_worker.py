@@ -232,9 +232,7 @@ def test_our_own_cost_is_small(open_bench: OpenBench, bwrap: sandbox.Bubblewrap)
     bench = open_bench(bwrap)
     bench.baseline(0)
     costs: list[float] = []
-    while (
-        len(costs) < 15 and min(costs, default=1.0) >= 0.05
-    ):  # a busy machine slows most of them
+    while len(costs) < 15 and min(costs, default=1.0) >= 0.05:  # a busy machine slows most of them
         with bench.trial(candidate(), 0) as (found, _):
             costs.append(found.seconds - sum(execution.seconds for execution in found.executions))
     assert min(costs) < 0.05
