@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from labcoat.landscape import Knobs
@@ -15,8 +14,11 @@ from labcoat.manifest.phase import Phase
 from labcoat.manifest.reported import Mount, Report
 from labcoat.manifest.table import MOST_MB, AbsolutePath, Name, Place, RelativePath, Table
 
-NUMBERS = sorted({np.dtype(code).name for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"})
-"""What arrays may be made of."""
+NUMBERS = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+"""What arrays may be made of, as numpy calls it on every machine."""
 
 
 class Prompt(Table):
