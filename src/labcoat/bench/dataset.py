@@ -288,7 +288,7 @@ def check(task: Task, made: Path) -> None:
                 "to is in no sandbox, so copy it"
             )
     words = shape(task)
-    trains = [*(["train"] if task.phase("fit") else []), *(["refit"] if words["refit"] else [])]
+    trains = [name for name, word in (("train", "fit"), ("refit", "refit")) if words[word]]
     listed = ["val", "test", *(trains if words["units"] else [])]
     lacking = [name for name in ["val", "test", *trains] if not (made / name).is_dir()]
     (made / "train").mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from labcoat.bench import gpus, home, machine, processors, sandbox, scratch
+from labcoat.bench import constraints, gpus, home, machine, processors, sandbox, scratch
 from labcoat.bench.environment import Environment
 from labcoat.bench.home import Report
 from labcoat.bench.outcome import Measure, Outcome, error_text
@@ -135,6 +135,12 @@ class MeasuredBench(ABC):
     @abstractmethod
     def _measured_on(self) -> list[str]:
         """What a kept baseline depends on, besides the task, the machine, the sandbox and the seed."""
+
+    def _verdict(self, metrics: Metrics, seed: int, against: Metrics | None, on_test: bool) -> Outcome:
+        """The outcome of code with these metrics: do its constraints hold; the baseline is held against itself."""
+        reference = metrics if against is None else against
+        status, slack, error = constraints.judge(self.task.manifest, metrics, reference, widened=on_test)
+        return Outcome(status, seed, metrics, slack, error)
 
     @property
     def _relative(self) -> bool:

@@ -55,13 +55,10 @@ class Phases:
         Raises:
             Failed: its paths cannot exist together.
         """
-        try:
-            with home.named(self.folder):
-                for name, code in self._programs.items():
-                    code.write(self.folder / name)
-                    scratch.set_modes(self.folder / name, 0o555, 0o444)
-        except OSError as error:  # a file where a folder must be, a name that is too long
-            raise Failed("crash", f"the files cannot be written: {error.strerror}") from None
+        with writing(self.folder):
+            for name, code in self._programs.items():
+                code.write(self.folder / name)
+                scratch.set_modes(self.folder / name, 0o555, 0o444)
 
     def fit(self, train: Path) -> None:
         """Run ``fit``, if the task has it, and take the artefact that it leaves: of the last unit, or of each.
@@ -162,6 +159,16 @@ class Phases:
         if done.ended or done.exit:
             home.check_space(self.folder)
             raise failure(phase, done)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn paths of a candidate that cannot be written below ``folder`` into its trial's status."""
+    try:
+        with home.named(folder):
+            yield
+    except OSError as error:  # a file where a folder must be, a name that is too long
+        raise Failed("crash", f"the files cannot be written: {error.strerror}") from None
 
 
 @contextmanager

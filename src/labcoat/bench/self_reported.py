@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labcoat.bench import command, constraints, home, numbers, own_environment, scratch
+from labcoat.bench import command, home, numbers, own_environment, scratch
 from labcoat.bench.command import Bind, Command, Limits
 from labcoat.bench.measured import MeasuredBench, Metrics
 from labcoat.bench.outcome import Execution, Measure, Outcome
 from labcoat.bench.outputs import BadOutput
 from labcoat.bench.own_environment import OwnEnvironment
-from labcoat.bench.phases import Failed, execution, failure, fill, judged
+from labcoat.bench.phases import Failed, execution, failure, fill, judged, writing
 from labcoat.bench.process import Finished
 from labcoat.errors import InputError
 from labcoat.manifest.phase import Phase
@@ -74,10 +74,7 @@ class SelfReportedBench(MeasuredBench):
                 workspace = write(code, folder / "ws")
                 for phase in phases:
                     done = self._run(phase, workspace, code, seed, executions)
-                metrics = self._numbers(workspace, done)
-                reference = metrics if against is None else against
-                status, slack, error = constraints.judge(self.task.manifest, metrics, reference, widened=on_test)
-                outcome = Outcome(status, seed, metrics, slack, error)
+                outcome = self._verdict(self._numbers(workspace, done), seed, against, on_test)
             except Failed as failed:
                 outcome = Outcome(failed.status, seed, error=str(failed))
         return replace(outcome, seconds=time.monotonic() - started, executions=executions)
@@ -169,15 +166,12 @@ def write(code: Code, workspace: Path) -> Path:
     Raises:
         Failed: its paths cannot exist together.
     """
-    try:
-        with home.named(workspace.parent):
-            code.write(workspace)
-            for path, file in code.items():
-                if file.read()[:2] == b"#!":
-                    (workspace / path).chmod(0o755)
-            scratch.set_modes(workspace, 0o755, 0o644, command.user_of("worker"))
-    except OSError as error:  # a file where a folder must be, a name that is too long
-        raise Failed("crash", f"the files cannot be written: {error.strerror}") from None
+    with writing(workspace.parent):
+        code.write(workspace)
+        for path, file in code.items():
+            if file.read()[:2] == b"#!":
+                (workspace / path).chmod(0o755)
+        scratch.set_modes(workspace, 0o755, 0o644, command.user_of("worker"))
     return workspace
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labcoat.bench import constraints, dataset, environment, home, scratch
+from labcoat.bench import dataset, environment, home, scratch
 from labcoat.bench.dataset import Dataset, Problem
 from labcoat.bench.environment import Environment
 from labcoat.bench.home import Report
@@ -129,10 +129,7 @@ class SandboxedBench(MeasuredBench):
             phases.write_code()
             if train is not None:
                 phases.fit(train)
-            metrics = measure(phases, problems, score)
-            reference = metrics if against is None else against
-            status, slack, error = constraints.judge(self.task.manifest, metrics, reference, widened=on_test)
-            outcome = Outcome(status, phases.seed, metrics, slack, error)
+            outcome = self._verdict(measure(phases, problems, score), phases.seed, against, on_test)
         except Failed as failed:
             outcome = Outcome(failed.status, phases.seed, error=str(failed))
         except ScorerFailed as failure:
