@@ -7,9 +7,11 @@ import io
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -100,8 +102,8 @@ def test_the_folder_holds_every_table_and_the_whole(runs: Path, tmp_path: Path) 
     printed = score(runs, "--format", "json", "--out", tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     tables = (
-        "arms", "pairs", "ranks", "improvement", "test", "validation_to_test", "process", "density", "partition",
-        "runs", "missing",
+        "arms", "pairs", "ranks", "improvement", "test", "validation_to_test", "process", "correlations", "density",
+        "partition", "runs", "missing",
     )  # fmt: skip
     assert names == {"score.json", "report.md", *(f"{name}.csv" for name in tables)}
     assert json.loads((tmp_path / "out/score.json").read_text()) == json.loads(printed)
@@ -135,6 +137,29 @@ def test_two_processes_at_once_say_the_same(runs: Path) -> None:
     both = [subprocess.Popen([*CLI, str(runs), "--format", "json"], stdout=subprocess.PIPE) for _ in range(2)]
     one, other = (process.communicate(timeout=120)[0] for process in both)
     assert [process.returncode for process in both] == [0, 0] and one == other
+
+
+def test_following_scores_when_the_last_run_has_ended(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        labcoat.run(task="sim/ridge", strategy="aide", steps=8, seed=0, runs=tmp_path, limits=Limits(calls=5))
+    with subprocess.Popen(
+        [*CLI, str(tmp_path), "--follow", "--format", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        for seed in range(2):  # the first of them goes on with the run that was stopped
+            time.sleep(2)
+            assert process.poll() is None
+            labcoat.run(task="sim/ridge", strategy="aide", steps=8, seed=seed, runs=tmp_path)
+        out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert [run["steps"] for run in json.loads(out)["runs"]] == [8, 8]
+
+
+def test_following_can_be_interrupted(runs: Path) -> None:
+    with subprocess.Popen([*CLI, str(runs), "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"the same command goes on from here" in err and not out
 
 
 def test_where_nothing_can_be_kept_runs_are_scored_all_the_same(runs: Path, tmp_path: Path) -> None:

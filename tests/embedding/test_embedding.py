@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labcoat.embedding import KNOWN, load, text_of
-from labcoat.embedding.cache import Cache
+from labcoat.embedding.cache import Cache, Rows
+from labcoat.embedding.pieces import REACH, pieces
 from labcoat.embedding.tokens import HashedTokens
-from labcoat.embedding.windows import WINDOW, Pool, Rows, Windowed, windows
+from labcoat.embedding.windows import WINDOW, Pool, Windowed, windows
 from labcoat.errors import CannotRunHere, InputError
 from labcoat.tree import Code
 
@@ -72,6 +73,45 @@ def test_windows_follow_each_other_and_nothing_is_cut_off() -> None:
     assert [len(window) for window in cut] == [WINDOW, WINDOW, 1]
     assert [token for window in cut for token in window] == tokens
     assert windows([]) == []
+
+
+BODIES = ["".join(f"    z = x + {m} * y\n" for m in range(n % 5, n % 5 + 30)) for n in range(20)]
+PROGRAM = "".join(f"def function_{n}(x, y={n}):\n{body}    return z\n\n\n" for n, body in enumerate(BODIES))
+
+
+def test_pieces_are_functions_where_these_have_the_right_length() -> None:
+    cut = pieces(PROGRAM)
+    assert len(cut) == 20 and all(piece.startswith("def function_") for piece in cut)
+    assert pieces("x = 1\n" * (REACH // 6)) == ["x = 1\n" * (REACH // 6)]
+
+
+@given(st.text(st.sampled_from("ab (}\n\t "), max_size=3 * REACH))
+def test_pieces_lose_nothing(text: str) -> None:
+    assert "".join(pieces(text)) == text and all(pieces(text))
+
+
+FRESH = ["", "    z = 1\n", "import os\n\n\n"]
+
+
+@given(st.integers(0, PROGRAM.count("\n") - 5), st.integers(0, 5), st.sampled_from(FRESH))
+def test_an_edit_changes_the_pieces_beside_it_only(line: int, gone: int, fresh: str) -> None:
+    lines = PROGRAM.splitlines(keepends=True)
+    edited = "".join([*lines[:line], fresh, *lines[line + gone :]])
+    assert len(set(pieces(edited)) - set(pieces(PROGRAM))) <= 3
+
+
+def test_a_mean_encodes_what_an_edit_changed_only(tmp_path: Path) -> None:
+    class Letters(Words):
+        def tokens(self, text: str) -> list[int]:
+            return [ord(letter) for letter in text]
+
+    encoder = Letters()
+    mean = Windowed("m", encoder, "mean", Cache(tmp_path / "m"))
+    (before,) = mean.embed([PROGRAM])
+    first = len(encoder.encoded)
+    (after,) = mean.embed(["import os\n" + PROGRAM])
+    assert 0 < len(encoder.encoded) - first <= 3 < first / 5
+    assert before == pytest.approx([float(np.mean([ord(letter) for letter in PROGRAM])), 1.0]) and after != before
 
 
 def test_a_sum_grows_with_length_and_a_mean_does_not(tmp_path: Path) -> None:

@@ -17,14 +17,15 @@ import pytest
 from labcoat import catalog
 from labcoat.bench.outcome import Measure, Outcome
 from labcoat.budget import Limits
-from labcoat.embedding import Embedder
-from labcoat.embedding.cache import Cache
+from labcoat.embedding import PORTION, Embedder
+from labcoat.embedding.cache import Cache, Rows
 from labcoat.embedding.tokens import HashedTokens
-from labcoat.embedding.windows import Pool, Rows, Windowed
+from labcoat.embedding.windows import Pool, Windowed
 from labcoat.errors import InputError, Stopped
 from labcoat.history import History
 from labcoat.manifest import Manifest, Measured, References
 from labcoat.report import facts as reading
+from labcoat.report.counting import Count
 from labcoat.report.gather import Gathered, find, gather
 from labcoat.report.index import Index
 from labcoat.scoring.process import score
@@ -33,8 +34,8 @@ Simulate = Callable[..., History]
 
 
 @contextlib.contextmanager
-def silent(what: str, total: int) -> Iterator[Callable[[], None]]:
-    yield lambda: None
+def silent(what: str, total: int) -> Iterator[Count]:
+    yield lambda done=1, more=0: None
 
 
 class Counting(HashedTokens):
@@ -180,7 +181,8 @@ def test_equal_codes_are_embedded_once(simulate: Simulate) -> None:
     history = simulate("aide", task="sim/ridge", steps=20)
     counting = Counting()
     found = read(history.folder, embedder=counting)
-    assert counting.asked == [len({history.text(step) for step in history.steps})]
+    assert sum(counting.asked) == len({history.text(step) for step in history.steps})
+    assert max(counting.asked) <= PORTION
     (run,) = found.runs
     geometry = found.geometry[run.folder]
     assert len(geometry.distances) == len(run.trials)

@@ -193,6 +193,8 @@ def test_what_holds_between_tasks_need_not_hold_within_them() -> None:
     ]
     (cost,) = (row for row in scored(runs)["correlations"] if row["metric"] == "Token cost (M)")
     assert cost["rho"] > 0.4 and cost["within_tasks"] == -1 and cost["tasks"] == 2
+    assert cost["p_within"] < 0.02 < 0.05 < cost["p"]
+    assert cost["p_within"] <= cost["benjamini_hochberg"] <= cost["holm"]
 
 
 def test_tasks_are_split_at_their_median_density() -> None:

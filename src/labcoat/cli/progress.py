@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -14,6 +14,7 @@ from labcoat.history import History
 from labcoat.journal import Event
 from labcoat.plan import Plan
 from labcoat.record import RECORD
+from labcoat.report.counting import Count
 
 BETWEEN_LINES = 10.0
 """Seconds between two lines of a count."""
@@ -129,20 +130,21 @@ class Progress:
 
 
 @contextlib.contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+def counting(what: str, total: int) -> Iterator[Count]:
     """Progress of many short things: a bar where there is a terminal, else a line now and then. Call it for each."""
     bar = _bar(what, total, 0) if sys.stderr.isatty() else None
-    done, said = 0, time.monotonic()
+    finished, said = 0, time.monotonic()
 
-    def count() -> None:
-        nonlocal done, said
-        done += 1
+    def count(done: int = 1, *, more: int = 0) -> None:
+        nonlocal finished, total, said
+        finished += done
+        total += more
         if bar is not None:
-            bar.update(bar.task_ids[0], completed=done)
+            bar.update(bar.task_ids[0], completed=finished, total=total)
         elif time.monotonic() - said > BETWEEN_LINES:
             said = time.monotonic()
             with contextlib.suppress(BrokenPipeError):
-                print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
+                print(f"{finished} of {total} {what}", file=sys.stderr, flush=True)
 
     with bar or contextlib.nullcontext():
         yield count

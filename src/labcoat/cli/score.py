@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from labcoat.report.index import Index
     from labcoat.report.sheets import Sheet
 
+IDLE = 19
+"""Priority beside runs: the lowest, so that it takes what they leave."""
+
 
 def score(
     runs: Annotated[list[Path], typer.Argument(metavar="RUNS...", help="Folders of runs, or with runs below them.")],
@@ -31,6 +35,12 @@ def score(
             help="Of the exploration metrics: `tokens`, `graphcodebert`, `graphcodebert:mean` or `none`.",
         ),
     ] = "tokens",
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="Embed codes on a processor that is idle while runs go on; score when none does any more."
+        ),
+    ] = False,
     format: Annotated[
         Literal["text", "markdown", "csv", "json"], typer.Option(help="What to print; `csv` is the table of runs.")
     ] = "text",
@@ -39,14 +49,22 @@ def score(
     """Score runs: improvement, win rates, process metrics."""
     from labcoat.cli.progress import counting
     from labcoat.report import scored
+    from labcoat.report.follow import follow as wait
     from labcoat.report.formats import as_csv, markdown, write
     from labcoat.report.gather import find, gather
     from labcoat.report.sheets import sheets
 
-    chosen = _embedder(embedder)
-    folders = find(runs)
-    with _index() as index:
-        gathered = gather(folders, chosen, index, counting)
+    chosen = _embedder(embedder, follow)
+    try:
+        if follow:
+            os.nice(IDLE)
+            wait(runs, chosen, counting)
+        folders = find(runs)
+        with _index() as index:
+            gathered = gather(folders, chosen, index, counting)
+    except KeyboardInterrupt:
+        say("interrupted; what was read and embedded is kept, the same command goes on from here", sys.stderr, 2)
+        raise typer.Exit(130) from None
     found = scored(gathered, mode, embedder)
     several = sheets(found)
     if out:
@@ -61,11 +79,14 @@ def score(
         _print(_heading(found), several)
 
 
-def _embedder(name: str) -> Embedder | None:
+def _embedder(name: str, beside_runs: bool) -> Embedder | None:
+    """The embedder; beside runs it leaves the GPUs to them."""
     from labcoat import embedding
     from labcoat.bench import home
 
-    return None if name == "none" else embedding.load(name, lambda: home.folder("embeddings"))
+    if name == "none":
+        return None
+    return embedding.load(name, lambda: home.folder("embeddings"), "cpu" if beside_runs else None)
 
 
 def _index() -> Index:

@@ -15,7 +15,8 @@ import numpy as np
 from labcoat.errors import CannotRunHere
 
 if TYPE_CHECKING:
-    from labcoat.embedding.windows import Pool, Rows
+    from labcoat.embedding.cache import Rows
+    from labcoat.embedding.windows import Pool
 
 MODEL = "microsoft/graphcodebert-base"
 WHERE = "LABCOAT_GRAPHCODEBERT"

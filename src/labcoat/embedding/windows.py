@@ -1,7 +1,8 @@
 """Long texts through a model with a short window: cut into windows, embed those that are new, pool.
 
 Source: FML-bench's released recipe: windows of 510 tokens between the model's first and last token, nothing truncated,
-the first-token vectors summed. A sum grows with the length of the code; ``mean`` averages over tokens and does not.
+the first-token vectors summed. A sum grows with the length of the code; ``mean`` averages over tokens and does not. It
+is ours, so its windows lie where an edit does not move them.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from labcoat.embedding.cache import Cache
+from labcoat.embedding.cache import Cache, Rows, Window
+from labcoat.embedding.pieces import pieces
 
 WINDOW = 510
 BATCH = 16
 Pool = Literal["sum", "mean"]
-Rows = NDArray[np.float32]
 
 
 class Encoder(Protocol):
@@ -51,11 +51,16 @@ class Windowed:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Vectors (n, dimensions); a text without tokens gives the zero vector."""
-        cut = [windows(self.encoder.tokens(text)) for text in texts]
+        cut = [self.cut(text) for text in texts]
         known = self._encoded({window for own in cut for window in own})
         return [self._pooled(own, known) for own in cut]
 
-    def _encoded(self, wanted: set[tuple[int, ...]]) -> dict[tuple[int, ...], Rows]:
+    def cut(self, text: str) -> list[Window]:
+        """The windows of a text."""
+        parts = [text] if self.pool == "sum" else pieces(text)
+        return [window for part in parts for window in windows(self.encoder.tokens(part))]
+
+    def _encoded(self, wanted: set[Window]) -> dict[Window, Rows]:
         space = f"{self.encoder.name} {self.pool}"
         found = self.cache.get(space, wanted)
         # By length, so that a batch is padded little.
@@ -65,7 +70,7 @@ class Windowed:
             found |= fresh
         return found
 
-    def _pooled(self, own: Sequence[tuple[int, ...]], known: dict[tuple[int, ...], Rows]) -> list[float]:
+    def _pooled(self, own: Sequence[Window], known: dict[Window, Rows]) -> list[float]:
         total = np.zeros(self.encoder.dimensions, np.float32)
         for window in own:
             total += known[window] * (len(window) if self.pool == "mean" else 1)
@@ -73,11 +78,11 @@ class Windowed:
         return [float(x) for x in (total / length if self.pool == "mean" and length else total)]
 
 
-def windows(tokens: Sequence[int]) -> list[tuple[int, ...]]:
+def windows(tokens: Sequence[int]) -> list[Window]:
     """The tokens in consecutive windows."""
     return [tuple(tokens[start : start + WINDOW]) for start in range(0, len(tokens), WINDOW)]
 
 
-def batches(items: Sequence[tuple[int, ...]], size: int) -> Iterable[Sequence[tuple[int, ...]]]:
+def batches(items: Sequence[Window], size: int) -> Iterable[Sequence[Window]]:
     """The items, ``size`` at a time."""
     return (items[start : start + size] for start in range(0, len(items), size))

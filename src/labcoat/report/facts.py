@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
 from labcoat.bench.outcome import Outcome
-from labcoat.embedding import Embedder
+from labcoat.embedding import Embedder, in_portions
 from labcoat.fork import FORKED
 from labcoat.history import History
 from labcoat.journal import Event
@@ -91,12 +91,17 @@ def worked(events: Sequence[Event]) -> float:
     return total
 
 
-def geometry(history: History, embedder: Embedder, trials: int) -> Geometry:
-    """Embed every code of the baseline and the first ``trials`` of a run once; it may have gone on meanwhile."""
+def geometry(history: History, embedder: Embedder, trials: int, count: Callable[[int], None]) -> Geometry:
+    """Embed every code of the baseline and the first ``trials`` of a run once; it may have gone on meanwhile.
+
+    ``count`` is told of distinct codes as they are done.
+    """
     steps = history.steps[: trials + 1]
     texts = [history.text(step) for step in steps]
-    distinct = list(dict.fromkeys(texts))
-    vectors = dict(zip(distinct, embedder.embed(distinct), strict=True))
+    vectors: dict[str, list[float]] = {}
+    for portion in in_portions(texts, embedder):
+        vectors |= portion
+        count(len(portion))
     baseline, *codes = [vectors[text] for text in texts]
     valid = [code for code, step in zip(codes, steps[1:], strict=True) if step.outcome.ok]
     of: dict[Mode, list[list[float]]] = {"paper": valid, "released": codes}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from labcoat.report.sheets import MEANING, SYMBOLS, Cell, Label, Sheet, Spread, symbols
+from labcoat.report.sheets import MEANING, SYMBOLS, Cell, Chance, Label, Sheet, Spread, symbols
 from labcoat.scoring.intervals import Estimate
 
 WIDE = ("runs",)
@@ -19,7 +19,7 @@ WIDE = ("runs",)
 
 
 def shown(cell: Cell) -> str:
-    """A cell for people: four significant digits, a dash for what is undefined."""
+    """A cell for people: four significant digits, of a p-value two, a dash for what is undefined."""
     if isinstance(cell, Label):
         return cell.signed
     if isinstance(cell, Spread):
@@ -27,6 +27,8 @@ def shown(cell: Cell) -> str:
         return f"{shown(cell.mean)}{sd}{symbols(cell.marks or ())}"
     if isinstance(cell, Estimate):
         return shown(cell.value) + ("" if cell.low is None else f" [{shown(cell.low)}, {shown(cell.high)}]")
+    if isinstance(cell, Chance):
+        return f"{cell:.2g}"
     if isinstance(cell, float):
         return f"{cell:.4g}" if math.isfinite(cell) else "-"
     return "-" if cell is None else str(cell)

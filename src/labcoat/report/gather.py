@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ from typing import Any
 from labcoat.embedding import Embedder
 from labcoat.errors import Diverged, InputError
 from labcoat.record import RECORD
+from labcoat.report.counting import Count, Counting
 from labcoat.report.index import Index, stamp
 from labcoat.scoring.runs import Geometry, Run
 from labcoat.scoring.table import Missing, distinct
 
 UNSOUND = (InputError, Diverged)
 """What a run folder that was damaged raises; anything else is no matter of one run."""
-Counting = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 
 
 @dataclass
@@ -75,13 +74,12 @@ def gather(folders: Sequence[Path], embedder: Embedder | None, index: Index, cou
         return found
     kind = f"geometry {space(embedder)}"
     embedded = [run for run in found.runs if run.baseline]
-    with counting("runs embedded", len(embedded)) as count:
+    with counting("codes embedded", sum(1 + len(run.trials) for run in embedded)) as count:
         for run in embedded:
             try:
-                found.geometry[run.folder] = _geometry(run, embedder, kind, index)
+                found.geometry[run.folder] = _geometry(run, embedder, kind, index, count)
             except UNSOUND as error:
                 found.left_out.append(Missing(run.folder, f"no exploration metrics: {error}"))
-            count()
     return found
 
 
@@ -96,16 +94,23 @@ def _facts(folder: Path, index: Index) -> Run:
     return Run.from_json(entry | {"folder": str(folder)})
 
 
-def _geometry(run: Run, embedder: Embedder, kind: str, index: Index) -> Geometry:
-    folder = Path(run.folder)
+def _geometry(run: Run, embedder: Embedder, kind: str, index: Index, count: Count) -> Geometry:
+    folder, done = Path(run.folder), 0
     stamped = stamp(folder)
+
+    def counted(codes: int) -> None:
+        nonlocal done
+        done += codes
+        count(codes)
+
     entry: dict[str, Any] | None = index.get(folder, kind, stamped)
     if entry is None or len(entry["distances"]) != len(run.trials):
         from labcoat.history import History
         from labcoat.report.facts import geometry
 
-        entry = vars(geometry(History(folder), embedder, len(run.trials)))
+        entry = vars(geometry(History(folder), embedder, len(run.trials), counted))
         index.put(folder, kind, stamped, entry)
+    count(1 + len(run.trials) - done)  # what was known, and what is equal to another
     return Geometry(entry["shape"], tuple(entry["distances"]))
 
 

@@ -16,7 +16,7 @@ from labcoat import __version__
 from labcoat.errors import CannotRunHere
 from labcoat.record import RECORD
 
-FORMAT = 2
+FORMAT = 3
 """Raised with every change of what an entry holds or how it is computed."""
 MADE_FROM = (RECORD, "events.jsonl", "blobs")
 

@@ -52,6 +52,10 @@ class Spread:
     """What must be known of the mean; None where nothing could be marked."""
 
 
+class Chance(float):
+    """A p-value: people read two digits of it."""
+
+
 Cell = Label | Spread | Estimate | str | float | int | None
 
 
@@ -83,6 +87,7 @@ def sheets(found: Mapping[str, Any]) -> list[Sheet]:
         _cells("test", "Raw test metric", found["tasks"], arms),
         _survival(found["validation_to_test"], arms),
         _process(found, arms),
+        _correlations(found),
         _density(found),
         _partition(found, arms),
         _runs(found["runs"]),
@@ -91,6 +96,10 @@ def sheets(found: Mapping[str, Any]) -> list[Sheet]:
         ),
     ]
     return [sheet for sheet in several if sheet.rows]
+
+
+def _chance(p: float | None) -> Chance | None:
+    return None if p is None else Chance(p)
 
 
 def _label(name: str, of: Mapping[str, Any]) -> Label:
@@ -160,7 +169,8 @@ def _pairs(pairs: Sequence[Mapping[str, Any]], arms: Sequence[Label]) -> Sheet:
             by_name[pair["arm"]],
             by_name[pair["other"]],
             Estimate(**pair["lead"]),
-            *(pair[name] for name in ("ahead", "behind", "ties", "p", "holm", "benjamini_hochberg")),
+            *(pair[name] for name in ("ahead", "behind", "ties")),
+            *(_chance(pair[name]) for name in ("p", "holm", "benjamini_hochberg")),
             ", ".join(pair["flips"]),
             *(pair[name] for name in ("rounds_here", "rounds", "tasks")),
         ]
@@ -215,24 +225,27 @@ def _survival(found: Sequence[Mapping[str, Any]], arms: Sequence[Label]) -> Shee
 def _process(found: Mapping[str, Any], arms: Sequence[Label]) -> Sheet:
     by_arm = {arm["arm"]: arm["process"] for arm in found["arms"]}
     rows: list[list[Cell]] = [
+        [row["dimension"], row["metric"], *(by_arm[arm.name][row["metric"]] for arm in arms)]
+        for row in found["correlations"]
+    ]
+    return Sheet("process", "Process metrics", "Means over runs.", [*_head("dimension", "metric"), *arms], rows)
+
+
+def _correlations(found: Mapping[str, Any]) -> Sheet:
+    rows: list[list[Cell]] = [
         [
-            row["dimension"],
-            row["metric"],
-            *(by_arm[arm.name][row["metric"]] for arm in arms),
-            row["rho"],
-            row["p"],
-            row["n"],
-            row["within_tasks"],
-            row["tasks"],
+            *(row["metric"], row["rho"], _chance(row["p"]), row["n"], row["within_tasks"], row["tasks"]),
+            *(_chance(row[name]) for name in ("p_within", "holm", "benjamini_hochberg")),
         ]
         for row in found["correlations"]
     ]
     note = (
-        "Means over runs. ρ: Spearman's correlation with the normalised test improvement over n runs, p by Student's t "
-        "as if runs were independent, which runs of one task are not; ρ within: the mean of those within each task."
+        "ρ: Spearman's correlation with the normalised test improvement over n runs, p by Student's t as if runs were "
+        "independent, which runs of one task are not. ρ within: the mean of those within each task, its p by "
+        "exchanging the runs of each task, and what is left of it for as many metrics (Holm, BH)."
     )
-    head = [*_head("dimension", "metric"), *arms, *_head("ρ", "p", "n", "ρ within", "tasks")]
-    return Sheet("process", "Process metrics", note, head, rows)
+    head = _head("metric", "ρ", "p", "n", "ρ within", "tasks", "p within", "Holm", "BH")
+    return Sheet("correlations", "Process metrics and improvement", note, head, rows)
 
 
 def _density(found: Mapping[str, Any]) -> Sheet:

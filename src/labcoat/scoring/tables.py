@@ -10,9 +10,11 @@ from typing import Any
 from labcoat.scoring import arms
 from labcoat.scoring.comparison import WinRate, ranks, spearman, win_rates
 from labcoat.scoring.correlation import correlation_p
+from labcoat.scoring.multiple import benjamini_hochberg, holm
 from labcoat.scoring.process import DIMENSIONS
 from labcoat.scoring.selection import below_noise
 from labcoat.scoring.table import Row, missing
+from labcoat.scoring.within import within_tasks
 
 Value = Callable[[Row], float]
 
@@ -24,7 +26,7 @@ def tables(table: Sequence[Row]) -> dict[str, Any]:
         "arms": _arms(table),
         "tasks": [_task(task, own) for task, own in grouped(table, lambda row: row.task).items()],
         "partition": _partition(table),
-        "correlations": [_correlation(table, name) for name in DIMENSIONS],
+        "correlations": _correlations(table),
         "missing": [vars(each) for each in missing(table)],
     }
 
@@ -213,6 +215,15 @@ def _partition(table: Sequence[Row]) -> dict[str, Any] | None:
     return {"median": median, **halves, "arms": arms_}
 
 
+def _correlations(table: Sequence[Row]) -> list[dict[str, Any]]:
+    """One for each process metric; they are as many tests, so the p-values count how many there are."""
+    found = [_correlation(table, name) for name in DIMENSIONS]
+    p = [math.nan if row["p_within"] is None else row["p_within"] for row in found]
+    for row, holm_, bh in zip(found, holm(p), benjamini_hochberg(p), strict=True):
+        row |= {"holm": plain(holm_), "benjamini_hochberg": plain(bh)}
+    return found
+
+
 def _correlation(table: Sequence[Row], name: str) -> dict[str, Any]:
     """Of a process metric with the normalised test improvement: over all runs, and within tasks."""
 
@@ -223,17 +234,14 @@ def _correlation(table: Sequence[Row], name: str) -> dict[str, Any]:
 
     metric, gained = pairs(table)
     rho = spearman(metric, gained)
-    within = [
-        found
-        for own in grouped(table, lambda row: row.task).values()
-        if len((known := pairs(own))[0]) > 2 and (found := spearman(*known)) is not None
-    ]
+    within = within_tasks({task: pairs(own) for task, own in grouped(table, lambda row: row.task).items()})
     return {
         "metric": name,
         "dimension": DIMENSIONS[name],
         "n": len(metric),
         "rho": rho,
         "p": None if rho is None else plain(correlation_p(rho, len(metric))),
-        "within_tasks": plain(mean(within)),
-        "tasks": len(within),
+        "within_tasks": plain(within.rho),
+        "tasks": within.tasks,
+        "p_within": plain(within.p),
     }
