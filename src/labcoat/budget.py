@@ -111,8 +111,10 @@ class Spent:
         self._add(usage, cost)
 
     def _add(self, tokens: Mapping[str, Any], cost: float | None) -> None:
+        own = vars(self)  # a run has thousands of effects
         for part in PARTS:
-            setattr(self, part, getattr(self, part) + tokens.get(part, 0))
+            if count := tokens.get(part):
+                own[part] += count
         self.usd = None if cost is None or self.usd is None else self.usd + cost
 
     def to_json(self) -> dict[str, Any]:

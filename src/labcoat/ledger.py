@@ -57,7 +57,7 @@ class Ledger:
             for event in rest:
                 by_step[None].add(event)
         ordered = sorted(by_step.items(), key=lambda item: (item[0] is None, item[0] or 0))
-        return cls(Spent.of(own), dict(by_purpose), dict(ordered), Spent.of(theirs))
+        return cls(Spent.sum(by_step.values()), dict(by_purpose), dict(ordered), Spent.of(theirs))
 
     def to_json(self) -> dict[str, Any]:
         """The stable form of the listings."""
