@@ -3,8 +3,8 @@
     python benchmarks/score.py [--runs FOLDER]
 
 324 simulated runs of 100 steps (3 strategies, 12 landscapes, 9 seeds) are made first; FOLDER keeps them for the next
-time. They wait for nothing, so the time that counts is that of the processor; a busy machine changes the other one. The
-command exits 1 if all tables without embeddings take 8 s or 1 GB, or those after one new run 1.5 s.
+time. The smaller one of the processor's time and the clock's counts: threads make the first longer, a busy machine the
+second. The command exits 1 if all tables without embeddings take 8 s or 1 GB, or those after one new run 1.5 s.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class Taken:
     wall: float
     megabytes: float
 
+    @property
+    def least(self) -> float:
+        """What counts."""
+        return min(self.seconds, self.wall)
+
 
 def measure(what: str, *args: object, home: Path) -> Taken:
     """Run ``labcoat score ARGS`` in a process of its own."""
@@ -77,7 +82,7 @@ def main() -> int:
         measure("the same again", runs, home=home)
         make(more, 2, STRATEGIES[:1], ("sim/open-slope",))
         measure("after one new run", runs, more, home=home)
-    return int(first.seconds > 8 or first.megabytes > 1024 or again.seconds > 1.5)
+    return int(first.least > 8 or first.megabytes > 1024 or again.least > 1.5)
 
 
 if __name__ == "__main__":
