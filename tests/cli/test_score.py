@@ -114,6 +114,17 @@ def test_the_folder_holds_every_table_and_the_whole(runs: Path, tmp_path: Path) 
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("place", ["/proc/scores", "/dev/null", "/dev/null/scores"])
+def test_a_folder_that_cannot_be_is_refused_before_anything_is_read(place: str, tmp_path: Path) -> None:
+    assert f"{place}: " in (said := score(tmp_path / "nothing", "--out", place, check=3)) and "--out" in said
+
+
+def test_what_cannot_be_written_is_said_and_leaves_nothing_half_done(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").mkdir()
+    assert f"{tmp_path}: " in score(runs, "--embedder", "none", "--out", tmp_path, check=3)
+    assert not list(tmp_path.glob("*.part"))
+
+
 def test_the_mode_decides_what_a_stopped_run_is_worth(runs: Path) -> None:
     for mode, improvement in (("paper", None), ("released", 0.0)):
         found = json.loads(score(runs, "--mode", mode, "--format", "json"))

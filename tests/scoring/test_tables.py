@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labcoat.manifest import Metric
 from labcoat.scoring import arms
 from labcoat.scoring.comparison import win_rates, win_shares
 from labcoat.scoring.correlation import correlation_p
@@ -273,3 +275,13 @@ def test_a_row_holds_all_that_further_statistics_need() -> None:
     (row,) = rows([made(seed=4)], {}, "paper")
     assert isinstance(row, Row) and (row.arm, row.task, row.round, row.run.seed) == ("greedy", "fml/task", 1, 4)
     assert row.score.improvement == pytest.approx(0.1)
+
+
+def test_an_infinite_improvement_has_no_mean_and_no_deviation() -> None:
+    """A p-value that may fall to 0 and is displayed as -log10."""
+    small = Metric(name="p", direction="lower", best=1e-9, display="-log10")
+    runs = [made(test=test, metric=small, seed=seed) for seed, test in enumerate([0.0, 0.01])]
+    found = scored(runs)
+    assert found["tasks"][0]["improvement"]["greedy"] == {"mean": None, "sd": None, "n": 2}
+    assert [run["improvement"] is None for run in found["runs"]] == [True, False]
+    json.dumps(found, allow_nan=False)

@@ -48,9 +48,10 @@ def mean(values: Iterable[float]) -> float:
 
 
 def spread(values: Iterable[float]) -> dict[str, Any]:
-    """Mean, sample deviation and number of those that are defined."""
+    """Mean, sample deviation and number of those that are defined; with an infinite one there are no such two."""
     known = [value for value in values if not math.isnan(value)]
-    return {"mean": plain(mean(known)), "sd": statistics.stdev(known) if len(known) > 1 else None, "n": len(known)}
+    deviates = len(known) > 1 and all(map(math.isfinite, known))
+    return {"mean": plain(mean(known)), "sd": statistics.stdev(known) if deviates else None, "n": len(known)}
 
 
 def plain(value: float) -> float | None:
@@ -95,6 +96,7 @@ def _marks(table: Iterable[Row]) -> list[str]:
 
 def _run(row: Row) -> dict[str, Any]:
     run, scored = row.run, row.score
+    untouched = run.test_baseline.value if run.test_baseline else None
     return {
         "arm": row.arm,
         "task": row.task,
@@ -105,7 +107,7 @@ def _run(row: Row) -> dict[str, Any]:
         "steps": len(run.trials),
         "budget": run.budget,
         "test": plain(scored.test),
-        "test_baseline": run.test_baseline and run.test_baseline.value,
+        "test_baseline": None if untouched is None else plain(untouched),
         "improvement": plain(scored.improvement),
         "of_headroom": plain(scored.of_headroom),
         "below_noise": _noisy([row]),
