@@ -44,7 +44,10 @@ def raw(row: Row) -> float:
 def mean(values: Iterable[float]) -> float:
     """The mean of those that are defined; NaN if none is."""
     known = [value for value in values if not math.isnan(value)]
-    return statistics.fmean(known) if known else math.nan
+    try:
+        return statistics.fmean(known) if known else math.nan
+    except OverflowError:  # their sum is no number any more
+        return math.inf
 
 
 def spread(values: Iterable[float]) -> dict[str, Any]:
@@ -197,7 +200,7 @@ def _partition(table: Sequence[Row]) -> dict[str, Any] | None:
     """The tasks above the median density and the others, and the arms on each half; None below two densities."""
     by_task = grouped(table, lambda row: row.task)
     density = {task: mean(row.score.density for row in own) for task, own in by_task.items()}
-    known = {task: value for task, value in density.items() if not math.isnan(value)}
+    known = {task: value for task, value in density.items() if math.isfinite(value)}
     if len(known) < 2:
         return None
     median = statistics.median(known.values())
