@@ -125,6 +125,15 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing_half_done(runs: Path,
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_a_run_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = labcoat.run(task="sim/valley", strategy="random", steps=2, runs=tmp_path / "first").folder
+    folder.rename(place := tmp_path / os.fsdecode(b"no\xfftext|\n"))
+    for _ in range(2):
+        score(place, "--out", tmp_path / "scores")
+    (run,) = json.loads((tmp_path / "scores/score.json").read_text(encoding="utf-8"))["runs"]
+    assert Path(run["folder"]) == place
+
+
 def test_the_mode_decides_what_a_stopped_run_is_worth(runs: Path) -> None:
     for mode, improvement in (("paper", None), ("released", 0.0)):
         found = json.loads(score(runs, "--mode", mode, "--format", "json"))
@@ -165,10 +174,13 @@ def test_following_scores_when_the_last_run_has_ended(tmp_path: Path) -> None:
     assert [run["steps"] for run in json.loads(out)["runs"]] == [8, 8]
 
 
-def test_following_can_be_interrupted(runs: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_following_can_be_interrupted(runs: Path, number: signal.Signals) -> None:
     with subprocess.Popen([*CLI, str(runs), "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        time.sleep(3)
-        process.send_signal(signal.SIGINT)
+        while os.getpriority(os.PRIO_PROCESS, process.pid) < 19:  # it has not begun
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and b"the same command goes on from here" in err and not out
 

@@ -106,7 +106,7 @@ def write(folder: Path, found: dict[str, Any], heading: str, sheets: Sequence[Sh
         half = folder / f"{name}.{os.getpid()}.part"  # another process may write there, too
         try:
             with _named(folder):
-                half.write_text(text, encoding="utf-8")
+                half.write_text(text, encoding="utf-8", errors="backslashreplace")  # a folder may have any name
                 os.replace(half, folder / name)
         finally:
             half.unlink(missing_ok=True)

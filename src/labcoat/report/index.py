@@ -77,7 +77,7 @@ class Index:
         query = "SELECT entry FROM entries WHERE folder = ? AND kind = ? AND stamp = ?"
         entry = None
         with self._losing():
-            found = self._table.execute(query, (str(folder.resolve()), kind, stamped)).fetchone()
+            found = self._table.execute(query, (_name(folder), kind, stamped)).fetchone()
             entry = json.loads(found[0]) if found else None
         return entry
 
@@ -87,7 +87,7 @@ class Index:
         with self._losing(), self._table:
             self._table.execute(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)",
-                (str(folder.resolve()), kind, stamped, json.dumps(entry)),
+                (_name(folder), kind, stamped, json.dumps(entry)),
             )
 
     @contextmanager
@@ -104,7 +104,7 @@ class Index:
 
     def _remove(self) -> None:
         """Remove the file with what belongs to it; who has it open goes on with what is there no more."""
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-wal", "-shm") if self._path else ():
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -121,3 +121,8 @@ class Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _name(folder: Path) -> str:
+    """The folder's, where bytes that are no text are written out."""
+    return str(folder.resolve()).encode(errors="backslashreplace").decode()
