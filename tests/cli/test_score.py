@@ -114,6 +114,26 @@ def test_the_folder_holds_every_table_and_the_whole(runs: Path, tmp_path: Path) 
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("place", ["/proc/scores", "/dev/null", "/dev/null/scores"])
+def test_a_folder_that_cannot_be_is_refused_before_anything_is_read(place: str, tmp_path: Path) -> None:
+    assert f"{place}: " in (said := score(tmp_path / "nothing", "--out", place, check=3)) and "--out" in said
+
+
+def test_what_cannot_be_written_is_said_and_leaves_nothing_half_done(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").mkdir()
+    assert f"{tmp_path}: " in score(runs, "--embedder", "none", "--out", tmp_path, check=3)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_run_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = labcoat.run(task="sim/valley", strategy="random", steps=2, runs=tmp_path / "first").folder
+    folder.rename(place := tmp_path / os.fsdecode(b"no\xfftext|\n"))
+    for _ in range(2):
+        score(place, "--out", tmp_path / "scores")
+    (run,) = json.loads((tmp_path / "scores/score.json").read_text(encoding="utf-8"))["runs"]
+    assert Path(run["folder"]) == place
+
+
 def test_the_mode_decides_what_a_stopped_run_is_worth(runs: Path) -> None:
     for mode, improvement in (("paper", None), ("released", 0.0)):
         found = json.loads(score(runs, "--mode", mode, "--format", "json"))
@@ -154,10 +174,13 @@ def test_following_scores_when_the_last_run_has_ended(tmp_path: Path) -> None:
     assert [run["steps"] for run in json.loads(out)["runs"]] == [8, 8]
 
 
-def test_following_can_be_interrupted(runs: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_following_can_be_interrupted(runs: Path, number: signal.Signals) -> None:
     with subprocess.Popen([*CLI, str(runs), "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        time.sleep(3)
-        process.send_signal(signal.SIGINT)
+        while os.getpriority(os.PRIO_PROCESS, process.pid) < 19:  # it has not begun
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and b"the same command goes on from here" in err and not out
 

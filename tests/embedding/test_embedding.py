@@ -163,8 +163,17 @@ def test_several_processes_may_fill_the_cache_at_once(tmp_path: Path) -> None:
 
 def test_a_cache_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("not a table, and long enough to be read as one " * 40)
-    with pytest.raises(CannotRunHere, match="file is not a database; remove the file"):
+    with pytest.raises(CannotRunHere, match="file is not a database; free some space, or remove the file"):
         Cache(tmp_path / "c")
+
+
+def test_a_disk_that_is_full_is_named_and_what_was_kept_before_is_there(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c")
+    cache.put("space", {(1,): np.zeros(8, np.float32)})
+    cache._table.execute("PRAGMA max_page_count = 2")
+    with pytest.raises(CannotRunHere, match="c: database or disk is full; free some space"):
+        cache.put("space", {(n,): np.zeros(800, np.float32) for n in range(2, 9)})
+    assert list(Cache(tmp_path / "c").get("space", [(1,), (2,)])) == [(1,)]
 
 
 def test_an_unknown_embedder_is_refused_with_those_that_are_known(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -65,7 +68,7 @@ def test_codes_are_embedded_as_they_come_each_once_and_new_runs_are_seen(simulat
         if looks == 3:
             simulate("random", task="sim/valley", steps=3)
 
-    follow([tmp_path], kept, told, pause)
+    follow([tmp_path], kept, told, print, pause)
     runs = [History(folder) for folder in sorted(path.parent for path in tmp_path.glob("**/run.json"))]
     assert [len(run.steps) for run in runs] == [10, 4]
     assert set(kept.asked) == codes(*runs) and told.done == told.total == 14
@@ -84,14 +87,52 @@ def test_a_run_at_work_is_waited_for_though_it_writes_nothing(simulate: Simulate
             if looks == 4 * QUIET:
                 held.close()
 
-        follow([tmp_path], Kept(), Told(), pause)
+        follow([tmp_path], Kept(), Told(), print, pause)
     assert looks == 5 * QUIET - 1
 
 
 def test_what_cannot_be_read_is_passed_over_and_nothing_at_all_is_said(simulate: Simulate, tmp_path: Path) -> None:
     folder = simulate("random", steps=2).folder
     (folder / "events.jsonl").write_text("no event\n")
-    follow([tmp_path], Kept(), Told(), lambda seconds: None)
+    follow([tmp_path], Kept(), Told(), print, lambda seconds: None)
     with pytest.raises(InputError, match="no run there"):
-        follow([tmp_path / "nothing"], Kept(), Told(), lambda seconds: None)
-    follow([tmp_path], None, Told(), lambda seconds: None)
+        follow([tmp_path / "nothing"], Kept(), Told(), print, lambda seconds: None)
+    follow([tmp_path], None, Told(), print, lambda seconds: None)
+
+
+def test_a_run_of_another_machine_is_waited_for_and_named(simulate: Simulate, tmp_path: Path) -> None:
+    """It may have died there, and then nobody but a person can say so."""
+    lock = simulate("random", steps=2).folder / "lock"
+    lock.write_text(json.dumps({"host": "another", "pid": 7, "boot_id": "b", "epoch": 1, "held": True}))
+    told: list[str] = []
+
+    def pause(seconds: float) -> None:
+        if told:
+            lock.unlink(missing_ok=True)
+
+    follow([tmp_path], None, Told(), told.append, pause)
+    (text,) = told
+    assert "process 7 on another holds it" in text and f"remove {lock}" in text
+
+
+def test_a_run_that_is_removed_or_half_there_ends_nothing(simulate: Simulate, tmp_path: Path) -> None:
+    gone, half = (simulate("random", steps=2, seed=seed).folder for seed in range(2))
+    (half / "blobs").unlink()
+    simulate("random", steps=3, seed=2)
+    kept, looks = Kept(), 0
+
+    def pause(seconds: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            shutil.rmtree(gone)
+
+    follow([tmp_path], kept, Told(), print, pause)
+    assert len(kept.asked) >= 4 and looks == QUIET
+
+
+def test_looking_leaves_no_file_open(simulate: Simulate, tmp_path: Path) -> None:
+    simulate("random", steps=2)
+    open_before = len(os.listdir("/proc/self/fd"))
+    follow([tmp_path], Kept(), Told(), print, lambda seconds: None)
+    assert len(os.listdir("/proc/self/fd")) == open_before

@@ -118,6 +118,88 @@ def test_a_copy_is_left_out_and_a_folder_that_is_broken_too(simulate: Simulate, 
     assert copy.what == str(tmp_path / "z/copy") and "a copy of" in copy.why
 
 
+def _just_begun(folder: Path) -> None:
+    for name in ("events.jsonl", "blobs"):
+        (folder / name).unlink()
+
+
+def _in_a_circle(folder: Path) -> None:
+    (folder / "run.json").unlink()
+    (folder / "run.json").symlink_to("run.json")
+
+
+def _trials_without_result(folder: Path) -> None:
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    for event in events:
+        if event["kind"] == "trial":
+            event.pop("result", None)
+    (folder / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
+def _seed_is_a_word(folder: Path) -> None:
+    record = json.loads((folder / "run.json").read_text())
+    record["spec"]["seed"] = "two"
+    (folder / "run.json").write_text(json.dumps(record))
+
+
+DAMAGES: list[tuple[Callable[[Path], None], str]] = [
+    (_just_begun, "events.jsonl: No such file or directory"),
+    (_in_a_circle, "run.json: Too many levels of symbolic links"),
+    (_trials_without_result, "damaged, copy it again (KeyError: 'result')"),
+    (_seed_is_a_word, "run.json: spec: seed: damaged; restore it"),
+]
+
+
+@pytest.mark.parametrize(("damage", "why"), DAMAGES, ids=lambda part: getattr(part, "__name__", ""))
+def test_whatever_happened_to_one_run_the_others_are_scored(
+    simulate: Simulate, tmp_path: Path, damage: Callable[[Path], None], why: str
+) -> None:
+    damage(simulate("random", steps=2, seed=0).folder)
+    sound = simulate("random", steps=2, seed=1).folder
+    found = read(tmp_path, embedder=HashedTokens())
+    assert [Path(run.folder) for run in found.runs] == [sound] == [Path(folder) for folder in found.geometry]
+    (left_out,) = found.left_out
+    assert why in left_out.why
+
+
+def test_a_run_whose_codes_are_gone_is_scored_without_them(simulate: Simulate, tmp_path: Path) -> None:
+    (simulate("random", steps=2, seed=0).folder / "blobs").unlink()
+    sound = simulate("random", steps=2, seed=1).folder
+    found = read(tmp_path, embedder=HashedTokens())
+    assert len(found.runs) == 2 and [Path(folder) for folder in found.geometry] == [sound]
+    (lacking,) = found.left_out
+    assert "no exploration metrics" in lacking.why and "blobs: No such file or directory" in lacking.why
+
+
+def test_no_file_is_left_open_however_many_runs_there_are(simulate: Simulate, tmp_path: Path) -> None:
+    for seed in range(3):
+        simulate("random", steps=2, seed=seed)
+    open_before = len(os.listdir("/proc/self/fd"))
+    read(tmp_path, embedder=HashedTokens())
+    assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_a_run_that_another_one_replaces_while_it_is_scored_has_no_geometry(simulate: Simulate, tmp_path: Path) -> None:
+    folder = simulate("random", steps=4).folder
+    shorter = simulate("random", steps=2, runs=tmp_path / "elsewhere").folder
+
+    class Replacing(HashedTokens):
+        """Asked for the vectors of the first run, it puts a shorter run in the place of the second."""
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            if folder.exists():
+                shutil.rmtree(folder)
+                shutil.copytree(shorter, folder)
+            return super().embed(texts)
+
+    first = simulate("aide", task="sim/ridge", steps=2, runs=tmp_path / "a").folder
+    with Index(None) as index:
+        found = gather([first, folder], Replacing(), index, silent)
+    assert len(found.runs) == 2 and list(found.geometry) == [str(first)]
+    (left_out,) = found.left_out
+    assert "another run took its place" in left_out.why
+
+
 def test_marks_are_read_from_the_record(simulate: Simulate) -> None:
     folder = simulate("random", steps=2).folder
     record = json.loads((folder / "run.json").read_text())
@@ -303,3 +385,28 @@ def test_entries_of_runs_that_are_gone_go_too(simulate: Simulate, tmp_path: Path
     with contextlib.closing(sqlite3.connect(index)) as table:
         folders = {folder for (folder,) in table.execute("SELECT folder FROM entries")}
     assert folders == {str(kept), str(kept.parent / "2")}
+
+
+def test_an_index_that_breaks_while_it_is_used_is_lost_and_made_anew(
+    simulate: Simulate, tmp_path: Path, index: Path
+) -> None:
+    for seed in range(6):
+        simulate("random", steps=3, seed=seed)
+    before = read(tmp_path, index, HashedTokens())
+    content = index.read_bytes()
+    index.write_bytes(content[:4096] + os.urandom(len(content) - 4096))
+    with Index(index) as broken:
+        found = gather(find([tmp_path]), HashedTokens(), broken, silent)
+    assert found == before and broken.lost
+    assert read(tmp_path, index, HashedTokens()) == before
+    with Index(index) as anew:
+        assert gather(find([tmp_path]), HashedTokens(), anew, silent) == before and not anew.lost
+
+
+def test_a_full_disk_costs_the_index_only(simulate: Simulate, tmp_path: Path, index: Path) -> None:
+    simulate("random", steps=3)
+    with Index(index) as full:
+        full._table.execute("PRAGMA max_page_count = 2")
+        found = gather(find([tmp_path]), HashedTokens(), full, silent)
+    assert "database or disk is full" in full.lost and index.exists()
+    assert found == read(tmp_path, index, HashedTokens())

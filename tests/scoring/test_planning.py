@@ -105,3 +105,10 @@ def test_the_slope_is_that_of_the_line_through_all_runs() -> None:
     by_task = {str(task): [selected(rng, 1.0, 1.0) for _ in range(1 + task % 3)] for task in range(7)}
     v, t = zip(*(pair for gains in by_task.values() for pair in gains), strict=True)
     assert regression(by_task).slope.value == pytest.approx(statistics.linear_regression(v, t).slope)
+
+
+def test_gains_that_differ_by_rounding_alone_give_no_slope() -> None:
+    """A sample of the bootstrap may hold two tasks alone whose equal gains were computed in two ways."""
+    found = regression({"a": [(0.3, 0.1)], "b": [(0.1 + 0.2, 0.2)], "c": [(0.9, 0.3)]}).slope
+    assert found.value == pytest.approx(0.25)
+    assert found.low == pytest.approx(1 / 6) and found.high == pytest.approx(1 / 3)

@@ -275,3 +275,10 @@ def test_crashes_at_the_end_change_nothing_but_what_counts_steps(values: list[fl
     longer = of(made([*values, *[None] * more], budget=40 + more))
     shorter = of(made(values, budget=40 + more))
     assert longer.process == pytest.approx(shorter.process, abs=1e-6, nan_ok=True)
+
+
+def test_the_noise_of_the_smallest_baseline_that_is_shown_as_a_logarithm_is_a_number() -> None:
+    found = score(made(test=0.5, test_baseline=5e-324, metric=FORGETTING, noise=1e-3), None, "paper")
+    assert found.noise > 0 and not math.isnan(found.noise)
+    plain = score(made(test=0.5, test_baseline=0.01, metric=FORGETTING, noise=1e-3), None, "paper")
+    assert plain.noise == pytest.approx(1e-3 / (0.01 * math.log(10)) / 2)

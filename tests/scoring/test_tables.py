@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -11,9 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labcoat.manifest import Metric
+from labcoat.report import scored as scored_in_full
+from labcoat.report.formats import markdown
+from labcoat.report.gather import Gathered
+from labcoat.report.sheets import sheets
 from labcoat.scoring import arms
 from labcoat.scoring.comparison import win_rates, win_shares
 from labcoat.scoring.correlation import correlation_p
+from labcoat.scoring.measures import Mode
 from labcoat.scoring.process import DIMENSIONS
 from labcoat.scoring.runs import Run
 from labcoat.scoring.table import Row, distinct, rounds, rows
@@ -273,3 +281,35 @@ def test_a_row_holds_all_that_further_statistics_need() -> None:
     (row,) = rows([made(seed=4)], {}, "paper")
     assert isinstance(row, Row) and (row.arm, row.task, row.round, row.run.seed) == ("greedy", "fml/task", 1, 4)
     assert row.score.improvement == pytest.approx(0.1)
+
+
+def test_an_infinite_improvement_has_no_mean_and_no_deviation() -> None:
+    """A p-value that may fall to 0 and is displayed as -log10."""
+    small = Metric(name="p", direction="lower", best=1e-9, display="-log10")
+    runs = [made(test=test, metric=small, seed=seed) for seed, test in enumerate([0.0, 0.01])]
+    found = scored(runs)
+    assert found["tasks"][0]["improvement"]["greedy"] == {"mean": None, "sd": None, "n": 2}
+    assert [run["improvement"] is None for run in found["runs"]] == [True, False]
+    json.dumps(found, allow_nan=False)
+
+
+UNBOUNDED = Metric(name="count", direction="higher", best=1.0)
+EXTREMES = st.sampled_from([0.0, 1e-300, 0.3, 0.3, 1.0, -1.0, 1e200, -1e200, 1e308, "violation", "bad_output", None])
+
+
+@given(st.lists(st.tuples(EXTREMES, EXTREMES), min_size=4, max_size=12), st.sampled_from(["paper", "released"]))
+def test_whatever_is_measured_every_table_is_made_and_is_json(
+    measured: list[tuple[float | str | None, float | str | None]], mode: Mode
+) -> None:
+    """A candidate whose metric leaves all bounds must not take the other runs' tables away."""
+    metrics = [UNBOUNDED, ERROR, Metric(name="p", direction="lower", best=1e-9, display="-log10")]
+    runs = [
+        made([value, 0.4], test=test, metric=metrics[task], task=f"t{task}", strategy=f"s{arm}", seed=seed)
+        for (value, test), (seed, task, arm) in zip(
+            measured, itertools.product(range(2), range(3), range(2)), strict=False
+        )
+    ]
+    geometry = {run.folder: placed(run) for run in runs}
+    found = scored_in_full(Gathered(runs, geometry), mode, "tokens")
+    json.dumps(found, allow_nan=False)
+    markdown("all", sheets(found))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from labcoat.cli.output import print_json, print_table, say
+from labcoat.cli.run import ended_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,21 +51,26 @@ def score(
     from labcoat.cli.progress import counting
     from labcoat.report import scored
     from labcoat.report.follow import follow as wait
-    from labcoat.report.formats import as_csv, markdown, write
+    from labcoat.report.formats import as_csv, markdown, place, write
     from labcoat.report.gather import find, gather
     from labcoat.report.sheets import sheets
 
+    if out:
+        place(out)
     chosen = _embedder(embedder, follow)
     try:
-        if follow:
-            os.nice(IDLE)
-            wait(runs, chosen, counting)
-        folders = find(runs)
-        with _index() as index:
-            gathered = gather(folders, chosen, index, counting)
+        with ended_by_signals():
+            if follow:
+                os.nice(IDLE)
+                wait(runs, chosen, counting, lambda text: say(text, sys.stderr, 2))
+            folders = find(runs)
+            with _index() as index:
+                gathered = gather(folders, chosen, index, counting)
     except KeyboardInterrupt:
         say("interrupted; what was read and embedded is kept, the same command goes on from here", sys.stderr, 2)
         raise typer.Exit(130) from None
+    if index.lost:
+        say(f"not all is kept for the next time: {index.lost}", sys.stderr, 2)
     found = scored(gathered, mode, embedder)
     several = sheets(found)
     if out:

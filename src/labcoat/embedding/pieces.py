@@ -11,7 +11,7 @@ import zlib
 from itertools import pairwise
 
 REACH = 400
-"""Pieces are longer than this (but for the first and last line of a text) and about twice as long, in characters."""
+"""Pieces are longer than this, if the text is, and about twice as long on average, in characters."""
 Key = tuple[int, bool, int]
 EDGE: Key = (-1, False, 0)
 

@@ -21,21 +21,30 @@ def boot_id() -> str:
         return ""
 
 
+def holder(path: Path) -> dict[str, Any] | None:
+    """Who holds the lock, as its file says; None if nobody does. It may be dead."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("held") else None
+
+
+def elsewhere(holder: dict[str, Any]) -> bool:
+    """Whether it is a process of another machine, which cannot be seen from here."""
+    return bool(holder.get("host") != socket.gethostname())
+
+
 def working(path: Path) -> bool:
     """Whether a living process of this machine, or one of another machine that cannot be seen, holds the lock."""
-    try:
-        holder = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return False
-    if not isinstance(holder, dict) or not holder.get("held"):
-        return False
-    if holder.get("host") != socket.gethostname():
-        return True
-    if holder.get("boot_id") != boot_id():
+    found = holder(path)
+    if found is None or elsewhere(found):
+        return found is not None
+    if found.get("boot_id") != boot_id():
         return False
     try:
-        os.kill(int(holder["pid"]), 0)
-    except ProcessLookupError:
+        os.kill(int(found["pid"]), 0)
+    except (ProcessLookupError, KeyError, TypeError, ValueError):  # dead, or not our file any more
         return False
     except PermissionError:
         pass

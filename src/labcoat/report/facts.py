@@ -6,50 +6,81 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 
 from labcoat.bench.outcome import Outcome
 from labcoat.embedding import Embedder, in_portions
+from labcoat.errors import InputError
 from labcoat.fork import FORKED
 from labcoat.history import History
 from labcoat.journal import Event
 from labcoat.manifest import Manifest
+from labcoat.record import RECORD
+from labcoat.report.opened import opened
 from labcoat.scoring.measures import Mode
 from labcoat.scoring.process import shape
 from labcoat.scoring.runs import Geometry, Reading, Run
 from labcoat.tree import sha256
 
 
+class _Task(BaseModel, strict=True):
+    id: str
+    hash: str
+
+
+class _Strategy(BaseModel, strict=True):
+    name: str
+    params: dict[str, Any]
+
+
+class _Spec(BaseModel, strict=True):
+    """What tables take for granted of a run's identity."""
+
+    task: _Task
+    strategy: _Strategy
+    models: dict[str, Any]
+    steps: int
+    seed: int
+
+
 def facts(folder: Path) -> Run:
     """Read a run.
 
     Raises:
-        LabcoatError: its folder is not sound.
+        InputError: its folder is not sound, see :func:`labcoat.report.opened.opened`.
+        Diverged: likewise.
     """
-    history = History(folder)
-    metric = history.metric.name
-    untouched = history.test_outcome("test/baseline")
+    with opened(folder) as history:
+        try:
+            _Spec.model_validate(history.spec)
+        except ValidationError as error:
+            wrong = ", ".join(".".join(map(str, each["loc"])) for each in error.errors())
+            raise InputError(f"{folder / RECORD}: spec: {wrong}: damaged; restore it") from None
+        metric = history.metric.name
+        untouched = history.test_outcome("test/baseline")
+        return Run(
+            folder=str(folder),
+            content=sha256(history.journal.path.read_bytes()),
+            spec=history.spec,
+            metric=history.metric,
+            marks=marks(history),
+            finished=history.journal.finished("end") is not None,
+            baseline=_reading(history.baseline.outcome, metric) if history.baseline else None,
+            trials=tuple(Reading(step.outcome.status, step.outcome.mean(metric)) for step in history.trials),
+            chosen=history.chosen.number if history.chosen else None,
+            test=_reading(history.test_outcome(), metric),
+            test_baseline=_reading(untouched, metric),
+            noise=noise(untouched, history.manifest),
+            tokens=history.ledger.total.tokens + history.ledger.shared.tokens,
+            seconds=history.ledger.shared.seconds + worked(history.journal.events),
+        )
 
-    def reading(outcome: Outcome | None) -> Reading | None:
-        return Reading(outcome.status, outcome.mean(metric)) if outcome else None
 
-    return Run(
-        folder=str(folder),
-        content=sha256(history.journal.path.read_bytes()),
-        spec=history.spec,
-        metric=history.metric,
-        marks=marks(history),
-        finished=history.journal.finished("end") is not None,
-        baseline=reading(history.baseline.outcome) if history.baseline else None,
-        trials=tuple(Reading(step.outcome.status, step.outcome.mean(metric)) for step in history.trials),
-        chosen=history.chosen.number if history.chosen else None,
-        test=reading(history.test_outcome()),
-        test_baseline=reading(untouched),
-        noise=noise(untouched, history.manifest),
-        tokens=history.ledger.total.tokens + history.ledger.shared.tokens,
-        seconds=history.ledger.shared.seconds + worked(history.journal.events),
-    )
+def _reading(outcome: Outcome | None, metric: str) -> Reading | None:
+    return Reading(outcome.status, outcome.mean(metric)) if outcome else None
 
 
 def noise(untouched: Outcome | None, manifest: Manifest) -> float | None:
@@ -91,13 +122,20 @@ def worked(events: Sequence[Event]) -> float:
     return total
 
 
-def geometry(history: History, embedder: Embedder, trials: int, count: Callable[[int], None]) -> Geometry:
+def geometry(folder: Path, embedder: Embedder, trials: int, count: Callable[[int], None]) -> Geometry:
     """Embed every code of the baseline and the first ``trials`` of a run once; it may have gone on meanwhile.
 
     ``count`` is told of distinct codes as they are done.
+
+    Raises:
+        InputError: its folder is not sound, or it has fewer trials now.
+        Diverged: it is not sound.
     """
-    steps = history.steps[: trials + 1]
-    texts = [history.text(step) for step in steps]
+    with opened(folder) as history:
+        steps = history.steps[: trials + 1]
+        texts = [history.text(step) for step in steps]
+    if len(steps) <= trials:
+        raise InputError(f"{folder}: another run took its place meanwhile; give the same command again")
     vectors: dict[str, list[float]] = {}
     for portion in in_portions(texts, embedder):
         vectors |= portion

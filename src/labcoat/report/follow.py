@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from labcoat.embedding import Embedder, in_portions
-from labcoat.history import History
-from labcoat.journal.lock import working
+from labcoat.journal.lock import elsewhere, holder, working
 from labcoat.report.counting import Count, Counting
 from labcoat.report.gather import UNSOUND, find
 from labcoat.report.index import stamp
+from labcoat.report.opened import opened
 
 EVERY = 2.0
 """Seconds between two looks."""
@@ -21,11 +21,16 @@ QUIET = 5
 
 
 def follow(
-    places: Iterable[Path], embedder: Embedder | None, counting: Counting, pause: Callable[[float], None] = time.sleep
+    places: Iterable[Path],
+    embedder: Embedder | None,
+    counting: Counting,
+    report: Callable[[str], None],
+    pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Embed the codes of the runs at or below some folders, and of those that appear, until none goes on.
 
     Vectors are kept by the embedder; without one, runs are waited for. A run that cannot be read is left to scoring.
+    A run that may be dead, on another machine, is waited for as well, which is told to ``report``.
 
     Raises:
         InputError: there is no run.
@@ -39,7 +44,7 @@ def follow(
             for folder in find(places):
                 if folder not in seen:
                     seen[folder] = _Seen(folder)
-                if seen[folder].catch_up(embedder, count):
+                if seen[folder].catch_up(embedder, count, report):
                     quiet = 0
             if quiet < QUIET:
                 pause(EVERY)
@@ -52,20 +57,31 @@ class _Seen:
         self.folder = folder
         self.stamp = ""
         self.steps = 0
+        self.reported = False
 
-    def catch_up(self, embedder: Embedder | None, count: Count) -> bool:
+    def catch_up(self, embedder: Embedder | None, count: Count, report: Callable[[str], None]) -> bool:
         """Embed what is new; whether the run goes on."""
         stamped = stamp(self.folder)
         if stamped == self.stamp:
-            return working(self.folder / "lock")
+            return self._goes_on(report)
         self.stamp = stamped
         with contextlib.suppress(*UNSOUND):
-            history = History(self.folder)
-            fresh = history.steps[self.steps :]
-            count(0, more=len(fresh))
-            texts = [history.text(step) for step in fresh]
+            with opened(self.folder) as history:
+                texts = [history.text(step) for step in history.steps[self.steps :]]
+            count(0, more=len(texts))
             for portion in in_portions(texts, embedder) if embedder else ():
                 count(len(portion))
-            count(len(fresh) - len(set(texts)))
-            self.steps += len(fresh)
+            count(len(texts) - len(set(texts)))
+            self.steps += len(texts)
         return True
+
+    def _goes_on(self, report: Callable[[str], None]) -> bool:
+        lock = self.folder / "lock"
+        held = holder(lock)
+        if held and elsewhere(held) and not self.reported:
+            self.reported = True
+            report(
+                f"waiting for {self.folder}: process {held.get('pid', '?')} on {held.get('host', '?')} holds it, which "
+                f"cannot be seen from here; if it is dead, remove {lock}"
+            )
+        return working(lock)

@@ -7,10 +7,12 @@ import io
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from labcoat.errors import CannotRunHere
 from labcoat.report.sheets import MEANING, SYMBOLS, Cell, Chance, Label, Sheet, Spread, symbols
 from labcoat.scoring.intervals import Estimate
 
@@ -81,13 +83,38 @@ def _parts(cell: Cell) -> dict[str, Any]:
     return {"": cell.in_full if isinstance(cell, Label) else cell}
 
 
+def place(folder: Path) -> None:
+    """Make the folder of :func:`write`, before anything takes long.
+
+    Raises:
+        CannotRunHere: it cannot be made.
+    """
+    with _named(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
 def write(folder: Path, found: dict[str, Any], heading: str, sheets: Sequence[Sheet]) -> None:
-    """Write ``score.json``, ``report.md`` and a CSV file for each sheet, each whole or not at all."""
+    """Write ``score.json``, ``report.md`` and a CSV file for each sheet, each whole or not at all.
+
+    Raises:
+        CannotRunHere: they cannot be written.
+    """
     texts = {f"{sheet.name}.csv": as_csv(sheet) for sheet in sheets}
     texts["score.json"] = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
     texts["report.md"] = f"# Scores\n\n{markdown(heading, sheets)}"
-    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        half = folder / f"{name}.part"
-        half.write_text(text, encoding="utf-8")
-        os.replace(half, folder / name)
+        half = folder / f"{name}.{os.getpid()}.part"  # another process may write there, too
+        try:
+            with _named(folder):
+                half.write_text(text, encoding="utf-8", errors="backslashreplace")  # a folder may have any name
+                os.replace(half, folder / name)
+        finally:
+            half.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotRunHere(f"{folder}: {error.strerror}; give another folder with --out, or free some space") from None

@@ -105,10 +105,9 @@ def _geometry(run: Run, embedder: Embedder, kind: str, index: Index, count: Coun
 
     entry: dict[str, Any] | None = index.get(folder, kind, stamped)
     if entry is None or len(entry["distances"]) != len(run.trials):
-        from labcoat.history import History
         from labcoat.report.facts import geometry
 
-        entry = vars(geometry(History(folder), embedder, len(run.trials), counted))
+        entry = vars(geometry(folder, embedder, len(run.trials), counted))
         index.put(folder, kind, stamped, entry)
     count(1 + len(run.trials) - done)  # what was known, and what is equal to another
     return Geometry(entry["shape"], tuple(entry["distances"]))

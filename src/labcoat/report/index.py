@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,11 @@ from labcoat.record import RECORD
 
 FORMAT = 3
 """Raised with every change of what an entry holds or how it is computed."""
+SOUND = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+}  # fmt: skip
+"""Failures of the disk, or of others that use the file; any other one says that the file is broken."""
 MADE_FROM = (RECORD, "events.jsonl", "blobs")
 
 
@@ -27,8 +34,8 @@ def stamp(folder: Path) -> str:
     for name in MADE_FROM:
         try:
             state = os.stat(folder / name)
-        except FileNotFoundError:
-            continue  # a run that recorded nothing yet
+        except OSError:
+            continue  # a run that recorded nothing yet; what cannot be read, its reader says
         found.append(f"{name} {state.st_dev} {state.st_ino} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}")
     return "; ".join(found)
 
@@ -43,13 +50,15 @@ class Index:
             CannotRunHere: it cannot be opened.
         """
         self._changed = False
+        self._path = path
+        self.lost = ""
+        """Why nothing more is kept; empty while all is well."""
         try:
             self._table = self._open(path)
         except sqlite3.OperationalError as error:
             raise CannotRunHere(f"{path}: {error}; set LABCOAT_HOME to a folder that can be written to") from None
         except sqlite3.DatabaseError:
-            assert path is not None, "nothing is read"
-            path.unlink(missing_ok=True)
+            self._remove()
             self._table = self._open(path)
 
     @staticmethod
@@ -66,24 +75,44 @@ class Index:
     def get(self, folder: Path, kind: str, stamped: str) -> Any | None:
         """The entry, if it was made from what is there now."""
         query = "SELECT entry FROM entries WHERE folder = ? AND kind = ? AND stamp = ?"
-        found = self._table.execute(query, (str(folder.resolve()), kind, stamped)).fetchone()
-        return json.loads(found[0]) if found else None
+        entry = None
+        with self._losing():
+            found = self._table.execute(query, (_name(folder), kind, stamped)).fetchone()
+            entry = json.loads(found[0]) if found else None
+        return entry
 
     def put(self, folder: Path, kind: str, stamped: str, entry: Any) -> None:
         """Keep an entry, made from what had the stamp before it was read."""
         self._changed = True
-        with self._table:
+        with self._losing(), self._table:
             self._table.execute(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)",
-                (str(folder.resolve()), kind, stamped, json.dumps(entry)),
+                (_name(folder), kind, stamped, json.dumps(entry)),
             )
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        """Go on without the table where it fails: a full disk, or a broken file, which is made anew the next time."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, ValueError) as error:
+            self.lost = f"{self._path}: {str(error)[:80]}"
+            self._table.close()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in SOUND:
+                self._remove()
+            self._table = self._open(None)
+
+    def _remove(self) -> None:
+        """Remove the file with what belongs to it; who has it open goes on with what is there no more."""
+        for suffix in ("", "-wal", "-shm") if self._path else ():
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the table; if it was added to, without the entries of folders that are gone."""
         if self._changed:
-            folders = self._table.execute("SELECT DISTINCT folder FROM entries").fetchall()
-            gone = [row for row in folders if not os.path.isdir(row[0])]
-            with self._table:
+            with self._losing(), self._table:
+                folders = self._table.execute("SELECT DISTINCT folder FROM entries").fetchall()
+                gone = [row for row in folders if not os.path.isdir(row[0])]
                 self._table.executemany("DELETE FROM entries WHERE folder = ?", gone)
         self._table.close()
 
@@ -92,3 +121,8 @@ class Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _name(folder: Path) -> str:
+    """The folder's, where bytes that are no text are written out."""
+    return str(folder.resolve()).encode(errors="backslashreplace").decode()

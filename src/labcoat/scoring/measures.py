@@ -125,7 +125,8 @@ def area(curve: ArrayLike, budget: int | None = None) -> float:
     if not len(reached):
         return math.nan
     steps = budget or len(reached)
-    return float((reached[:steps].sum() + max(0, steps - len(reached)) * reached[-1]) / steps)
+    rest = steps - len(reached)
+    return float(reached[:steps].sum() + (rest * reached[-1] if rest > 0 else 0.0)) / steps
 
 
 def first_improvement(curve: ArrayLike) -> float:
@@ -137,7 +138,7 @@ def first_improvement(curve: ArrayLike) -> float:
 def late_gain(curve: ArrayLike, budget: int | None = None) -> float:
     """Late-gain fraction: the share of the final improvement that came in the second half; NaN without improvement."""
     reached = np.asarray(curve, float)
-    if not len(reached) or reached[-1] <= 1e-12:
+    if not len(reached) or not 1e-12 < reached[-1] < math.inf:
         return math.nan
     half = (budget or len(reached)) // 2
     before = reached[min(half, len(reached)) - 1] if half else reached[-1]

@@ -12,6 +12,9 @@ from typing import Literal
 from labcoat.manifest import Metric
 from labcoat.scoring.improvement import gain
 
+MOST = 1e100
+"""An improvement beyond this is infinite: sums of its squares would be, and it is no sensible number anyway."""
+
 
 def displayed(value: float | None, metric: Metric) -> float | None:
     """The value as it is displayed and scored; -log10(0) is infinite, and below 0 there is none.
@@ -49,7 +52,8 @@ class Scale:
     def improvement(self, value: float | None) -> float:
         """By how much a measured value is better than the baseline; negative if it is worse, NaN without a value."""
         shown = displayed(value, self.metric)
-        return math.nan if shown is None else gain(shown, self.baseline, self.direction) / self.span
+        found = math.nan if shown is None else gain(shown, self.baseline, self.direction) / self.span
+        return math.copysign(math.inf, found) if abs(found) > MOST else found
 
     @property
     def headroom(self) -> float:
@@ -61,8 +65,8 @@ class Scale:
         """A standard error of the baseline's metric as one of improvements; of a logarithm by its slope there."""
         if error is None:
             return math.nan
-        slope = 1.0 if self.metric.display == "plain" else 10**self.baseline / math.log(10)
-        return error * slope / self.span
+        unit = 1.0 if self.metric.display == "plain" else 10**-self.baseline * math.log(10)
+        return error / unit / self.span
 
 
 def clamped(improvement: float) -> float:

@@ -86,4 +86,5 @@ def _slope(tasks: Sequence[_Task]) -> float | None:
     if min([task.least for task in tasks]) == max([task.most for task in tasks]):
         return None
     n, x, y, xx, xy = map(sum, zip(*[task.sums for task in tasks], strict=True))
-    return float((xy - x * y / n) / (xx - x * x / n))
+    varies = xx - x * x / n
+    return float((xy - x * y / n) / varies) if varies > 1e-12 * xx else None  # else it is rounding that varies

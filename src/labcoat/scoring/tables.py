@@ -44,13 +44,17 @@ def raw(row: Row) -> float:
 def mean(values: Iterable[float]) -> float:
     """The mean of those that are defined; NaN if none is."""
     known = [value for value in values if not math.isnan(value)]
-    return statistics.fmean(known) if known else math.nan
+    try:
+        return statistics.fmean(known) if known else math.nan
+    except OverflowError:  # their sum is no number any more
+        return math.inf
 
 
 def spread(values: Iterable[float]) -> dict[str, Any]:
-    """Mean, sample deviation and number of those that are defined."""
+    """Mean, sample deviation and number of those that are defined; with an infinite one there are no such two."""
     known = [value for value in values if not math.isnan(value)]
-    return {"mean": plain(mean(known)), "sd": statistics.stdev(known) if len(known) > 1 else None, "n": len(known)}
+    deviates = len(known) > 1 and all(map(math.isfinite, known))
+    return {"mean": plain(mean(known)), "sd": statistics.stdev(known) if deviates else None, "n": len(known)}
 
 
 def plain(value: float) -> float | None:
@@ -95,6 +99,7 @@ def _marks(table: Iterable[Row]) -> list[str]:
 
 def _run(row: Row) -> dict[str, Any]:
     run, scored = row.run, row.score
+    untouched = run.test_baseline.value if run.test_baseline else None
     return {
         "arm": row.arm,
         "task": row.task,
@@ -105,7 +110,7 @@ def _run(row: Row) -> dict[str, Any]:
         "steps": len(run.trials),
         "budget": run.budget,
         "test": plain(scored.test),
-        "test_baseline": run.test_baseline and run.test_baseline.value,
+        "test_baseline": None if untouched is None else plain(untouched),
         "improvement": plain(scored.improvement),
         "of_headroom": plain(scored.of_headroom),
         "below_noise": _noisy([row]),
@@ -195,7 +200,7 @@ def _partition(table: Sequence[Row]) -> dict[str, Any] | None:
     """The tasks above the median density and the others, and the arms on each half; None below two densities."""
     by_task = grouped(table, lambda row: row.task)
     density = {task: mean(row.score.density for row in own) for task, own in by_task.items()}
-    known = {task: value for task, value in density.items() if not math.isnan(value)}
+    known = {task: value for task, value in density.items() if math.isfinite(value)}
     if len(known) < 2:
         return None
     median = statistics.median(known.values())
