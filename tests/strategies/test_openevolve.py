@@ -368,6 +368,7 @@ def test_the_weight_is_the_share_of_the_way_from_the_worst_valid_to_the_best() -
     assert database.weights([program(value) for value in values]) == [0.001, 1.0, 0.001, 0.5]
     assert database.weights([program(None), program(7.0), program(7.0)]) == [0.001, 1.0, 1.0]
     assert database.weights([program(None), program(None)]) == [1.0, 1.0]
+    assert database.weights([program(-1.7e308), program(1.7e308), program(0.0)]) == [0.001, 1.0, 0.5]
 
 
 def test_inspirations_are_the_best_the_elite_and_neighbours_without_the_parent_or_a_repetition() -> None:
