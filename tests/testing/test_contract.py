@@ -73,9 +73,7 @@ def test_what_leads_outside_is_found_wherever_it_stands(tmp_path: Path, line: st
         TOUCHES(contract.Case(strategies.find(str(tmp_path / "slip.py"))))
 
 
-@pytest.mark.parametrize(
-    "line", ["from random import Random; Random(7)", "import math", "from numpy import mean"]
-)
+@pytest.mark.parametrize("line", ["from random import Random; Random(7)", "import math", "from numpy import mean"])
 def test_what_leads_nowhere_is_let_be(tmp_path: Path, line: str) -> None:
     (tmp_path / "slip.py").write_text(SLIP.format(line=line))
     TOUCHES(contract.Case(strategies.find(str(tmp_path / "slip.py"))))
