@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -338,6 +339,25 @@ def test_a_strategy_that_only_talks_is_stopped(simulate: Simulate) -> None:
 
     with pytest.raises(StrategyError, match="1000 requests without a trial"):
         simulate(search)
+
+
+def test_of_a_long_answer_a_strategy_is_given_head_and_tail_and_the_journal_has_all(simulate: Simulate) -> None:
+    given: list[Reply] = []
+    schema = record(plan="string", steps={"type": "array", "items": {"type": "string"}})
+    long = json.dumps({"plan": "begin " + "x" * 9000 + " end", "steps": ["short", "y" * 9000]})
+
+    async def search(lab: Lab, params: Params) -> None:
+        for of in (None, schema):
+            given.append(await lab.ask("idea", Prompt.of([Part("instruction", "think")]), of))
+
+    history = simulate(search, model=scripted(long, long))
+    free, read = given
+    steps = read.fields["steps"]
+    assert [len(text) for text in (free.text, read.text, read.fields["plan"], *steps)] == [4000, 4000, 4000, 5, 4000]
+    assert read.fields["plan"].startswith("begin xxx") and read.fields["plan"].endswith("xxx end")
+    recorded = [event["result"]["reply"] for event in history.journal.events if event["kind"] == "ask"]
+    assert [history.journal.blobs.text(reply["text"]) for reply in recorded] == [long] * 2
+    assert recorded[1]["parsed"] == json.loads(long)
 
 
 def test_a_strategy_whose_jobs_only_talk_is_stopped(simulate: Simulate) -> None:

@@ -101,6 +101,12 @@ def test_the_stated_share_of_codes_fails_and_always_the_same() -> None:
     assert first == [fails(100.0 + n) for n in range(2000)]
 
 
+def test_the_code_that_a_search_begins_with_never_fails() -> None:
+    for instance in range(20):
+        found = landscape(failing=0.99, instance=instance)
+        assert score(found, start(found)) == score(landscape(instance=instance), start(found))
+
+
 def test_noise_is_on_validation_only_and_a_function_of_code_and_seed() -> None:
     found, plain = landscape(noise=0.05), landscape()
     values = [score(found, start(found), seed=seed) for seed in range(500)]

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from labcoat.bench.outcome import clip
 from labcoat.budget import SPENT
 from labcoat.journal import Journal
 from labcoat.models import ROOM, Call, ModelAway, ModelRefuses, Models, Prompt, Reply, Usage
 from labcoat.models.prices import Prices
+
+ANSWER_CAP = 4000
+"""Characters of one answer that a strategy is given (one rule for all strategies): twice the longest answer that ours
+ask for, 300 words. What it is given goes into memories and instructions, which a model has to have room for."""
+
+
+def clipped(answer: Any) -> Any:
+    """An answer, or the plain data in it, with every text within the cap."""
+    match answer:
+        case str():
+            return clip(answer, ANSWER_CAP)
+        case list():
+            return [clipped(item) for item in answer]
+        case dict():
+            return {name: clipped(item) for name, item in answer.items()}
+    return answer
 
 
 class Asking:
@@ -69,6 +87,11 @@ class Asking:
         """The reply that a call gave, now or when it was recorded; each call counts once."""
         self.calls += 1
         return Reply.from_json(packed | {"text": self.journal.blobs.text(packed["text"])})
+
+    def told(self, packed: dict[str, Any]) -> Reply:
+        """The same as a strategy is told of it; the journal has all of it."""
+        reply = self.reply(packed)
+        return replace(reply, text=clipped(reply.text), parsed=clipped(reply.parsed))
 
     def _hear(self, key: str, says: str) -> None:
         """What a model tells while it is asked: it waits, or goes on without something."""

@@ -226,7 +226,7 @@ class Driver:
             lambda: {"reply": self.asking.live(key, purpose, prompt, request.schema)},
             call=lambda: self.asking.coming(purpose, prompt),
         )
-        return self.asking.reply(result["reply"])
+        return self.asking.told(result["reply"])
 
     def _edit(self, key: str, request: EditRequest) -> Edit:
         base = request.base

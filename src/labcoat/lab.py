@@ -268,7 +268,10 @@ class Lab:
         return self._left()
 
     async def ask(self, purpose: str, prompt: Prompt, schema: dict[str, Any] | None = None) -> Reply:
-        """Ask the model. Free of steps; metered in tokens and money."""
+        """Ask the model. Free of steps; metered in tokens and money.
+
+        Of a text with more than 4,000 characters head and tail come back.
+        """
         return await AskRequest(self, purpose, prompt, schema)
 
     async def edit(self, base: Trial, instruction: str, error: str = "") -> Edit:

@@ -50,7 +50,7 @@ class Knobs(BaseModel):
     plateau: float = Field(0.0, ge=0, lt=1)
     """Depth of a plateau: what a group must gain before any of it shows."""
     failing: float = Field(0.0, ge=0, lt=1)
-    """Share of codes that crash."""
+    """Share of codes that crash; the one that all searches begin with never does."""
     noise: float = Field(0.0, ge=0)
     """Standard deviation of the validation score; the test score has no noise."""
     gap: float = Field(0.0, ge=0)
@@ -91,7 +91,8 @@ class Landscape:
         """
         point = {name: _positive(constants, name) for name in self.names}
         code = ",".join(f"{value!r}" for value in point.values())
-        if self._draw("fails", code) < self.knobs.failing:
+        begun = any(value != START for value in point.values())
+        if begun and self._draw("fails", code) < self.knobs.failing:
             raise ValueError("loss is nan: training diverged with these constants")
         height = self.height(point, split)
         if split == "val" and self.knobs.noise:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,9 @@ from labcoat.strategies.adaptive import STRATEGY, Adaptive
 from labcoat.strategies.adaptive_rules import Branch, Idea, curve, guidance, origins, stalled
 from labcoat.testing import Search, World, contract, failed, measured, traced
 from labcoat.testing.case import mixed
+from tests.strategies.plays import golden, title
 
-PEERS = Path(__file__).parent.parent / "peers"
-TRACES = [json.loads(line) for line in (PEERS / "traces/adaptive_search.jsonl").read_text().splitlines()]
-
-
-def name(trace: dict[str, Any]) -> str:
-    return f"{trace['trace']}-{trace['script']}"
+TRACES = golden("adaptive_search")
 
 
 class Numbered:
@@ -102,7 +96,7 @@ def played(number: int) -> Search:
     return world.search(STRATEGY, params_of(trace), steps=trace["budget"])
 
 
-each_trace = pytest.mark.parametrize("number", range(len(TRACES)), ids=lambda n: name(TRACES[n]))
+each_trace = pytest.mark.parametrize("number", range(len(TRACES)), ids=lambda n: title(TRACES[n]))
 
 
 @each_trace

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 
 from labcoat.history import History
-from labcoat.lab import Brief, Code, Metric, Prompt, Trial
-from labcoat.models import Call, Models
+from labcoat.lab import Brief, Code, Metric, Trial
+from labcoat.models import Models
 from labcoat.models.scripted import ScriptedModel
 from labcoat.strategies.aide import AIDE, STRATEGY, best, choose, debug_depth, debuggable, is_draft
-from labcoat.testing import Search, World, failed, measured, traced
+from labcoat.testing import traced
+from tests.strategies.plays import best_value, golden, play, title
 
-PEERS = Path(__file__).parent.parent / "peers"
-TRACES = [json.loads(line) for line in (PEERS / "traces/aide.jsonl").read_text().splitlines()]
+TRACES = golden("aide")
 HIGHER, LOWER = Metric(name="m", direction="higher"), Metric(name="m", direction="lower")
 BASELINE = Trial("baseline", Code.of({}), True, "ok", 0.5, "m = 0.5", "")
 ONE_OF_EACH_SCRIPT = list({trace["script"]: trace for trace in TRACES}.values())
-
-
-def name(trace: dict[str, Any]) -> str:
-    return f"{trace['trace']}-{trace['script']}"
 
 
 def brief(metric: Metric = HIGHER) -> Brief:
@@ -44,28 +38,10 @@ def fixed(value: float) -> Random:
     return Random(seed)
 
 
-def play(values: Sequence[float | None], **params: Any) -> tuple[Search, list[tuple[str, Prompt]]]:
-    """A search whose n-th trial gives the n-th value, and fails without one; and what the model saw, by purpose.
-
-    Before the n-th trial it proposes "idea n", and the n-th edit sets EPOCHS to n.
-    """
-    seen: list[tuple[str, Prompt]] = []
-
-    def answer(prompt: Prompt, call: Call) -> str:
-        number = sum(purpose == "edit" for purpose, _ in seen)
-        seen.append((call.purpose, prompt))
-        code = f"### FILE: train.py\n```python\nEPOCHS = {number}\n```"
-        return code if call.purpose == "edit" else f"{call.purpose} {number}"
-
-    outcomes = [failed(f"Traceback of {n}") if value is None else measured(value) for n, value in enumerate(values)]
-    world = World(outcomes=outcomes.__getitem__, models=Models({"*": ScriptedModel(answer)}))
-    return world.search(STRATEGY, params, steps=len(values)), seen
-
-
 # --- the golden traces --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=name)
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_the_rules_take_the_decisions_of_the_original_with_the_same_draws(trace: dict[str, Any]) -> None:
     params, better = AIDE(**trace["params"]), brief(Metric(name="m", direction=trace["direction"])).better
     rng = Random(trace["seed"])
@@ -81,7 +57,7 @@ def test_the_rules_take_the_decisions_of_the_original_with_the_same_draws(trace:
     assert max(map(debug_depth, tree)) == final["max_debug_depth_reached"]
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=name)
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_on_the_trees_of_the_original_what_can_be_debugged_and_what_is_best_agree(trace: dict[str, Any]) -> None:
     params, better = AIDE(**trace["params"]), brief(Metric(name="m", direction=trace["direction"])).better
     tree: list[Trial] = []
@@ -94,7 +70,7 @@ def test_on_the_trees_of_the_original_what_can_be_debugged_and_what_is_best_agre
         tree.append(node(parent, outcome["metric"]))
 
 
-@pytest.mark.parametrize("trace", ONE_OF_EACH_SCRIPT, ids=name)
+@pytest.mark.parametrize("trace", ONE_OF_EACH_SCRIPT, ids=title)
 def test_the_whole_strategy_draws_nothing_else_and_names_its_actions_as_the_original(trace: dict[str, Any]) -> None:
     found = traced(trace).search(STRATEGY, trace["params"], steps=trace["budget"])
     decisions = [{"step": d.step, "action": d.action, "parent": d.parent} for d in found.decisions]
@@ -175,7 +151,7 @@ def test_the_presets_have_the_values_of_the_original_and_of_the_released_port() 
 
 
 def test_a_draft_sees_the_baseline_and_the_memory_with_ideas_metrics_and_reviews() -> None:
-    _, seen = play([0.7, None])
+    _, seen = play(STRATEGY, [0.7, None])
     first, second = (prompt for purpose, prompt in seen if purpose == "idea")
     assert [part.name for part in first.parts] == ["task", "metric", "file", "instruction"]
     assert second.files == first.files and "EPOCHS = 5\n" in second.files["train.py"]
@@ -189,7 +165,7 @@ def test_a_draft_sees_the_baseline_and_the_memory_with_ideas_metrics_and_reviews
 
 
 def test_an_improvement_sees_the_code_of_the_best_and_its_metric() -> None:
-    found, seen = play([0.7, 0.9, 0.8, None], num_drafts=3, debug_prob=0.0)
+    found, seen = play(STRATEGY, [0.7, 0.9, 0.8, None], num_drafts=3, debug_prob=0.0)
     (_, prompt), (_, edit) = seen[-2:]
     assert prompt.files == edit.files == {"train.py": "EPOCHS = 1\n"}
     assert prompt.get("metric") == "Baseline: score = 0.5 (higher is better)\nBest: score = 0.9 (higher is better)"
@@ -200,13 +176,13 @@ def test_an_improvement_sees_the_code_of_the_best_and_its_metric() -> None:
 
 
 def test_a_repair_sees_the_failed_code_its_idea_and_its_error_and_no_memory() -> None:
-    found, seen = play([0.7, None, None, None], num_drafts=2, debug_prob=1.0)
+    found, seen = play(STRATEGY, [0.7, None, None, None], num_drafts=2, debug_prob=1.0)
     asked = [prompt for purpose, prompt in seen if purpose == "idea"]
     edits = [prompt for purpose, prompt in seen if purpose == "edit"]
     for step in (2, 3):
         assert asked[step].files == edits[step].files == {"train.py": f"EPOCHS = {step - 1}\n"}
-        assert f"crash: Traceback of {step - 1}" in asked[step].get("error")
-        assert f"crash: Traceback of {step - 1}" in edits[step].get("error")
+        assert f"crash: Traceback\nError of {step - 1}" in asked[step].get("error")
+        assert f"crash: Traceback\nError of {step - 1}" in edits[step].get("error")
         assert not asked[step].get("history")
         assert "idea 1" in asked[step].get("instruction")
         instruction = edits[step].get("instruction")
@@ -215,13 +191,13 @@ def test_a_repair_sees_the_failed_code_its_idea_and_its_error_and_no_memory() ->
 
 
 def test_what_was_repaired_is_remembered_with_its_idea_and_the_repair() -> None:
-    _, seen = play([None, 0.6, None], num_drafts=1, debug_prob=1.0)
+    _, seen = play(STRATEGY, [None, 0.6, None], num_drafts=1, debug_prob=1.0)
     memory = seen[-2][1].get("history").splitlines()[2:]
     assert memory == ["  Idea: idea 0", "  Repair: idea 1", "  Review: review 2"]
 
 
 def test_a_review_sees_the_idea_the_change_and_the_metric_before_and_after() -> None:
-    _, seen = play([0.7, 0.9, None], num_drafts=1, debug_prob=0.0)
+    _, seen = play(STRATEGY, [0.7, 0.9, None], num_drafts=1, debug_prob=0.0)
     prompt = [prompt for purpose, prompt in seen if purpose == "review"][-1]
     assert prompt.get("idea") == "Idea: idea 1"
     assert "-EPOCHS = 0\n+EPOCHS = 1" in prompt.get("change")
@@ -232,31 +208,24 @@ def test_a_review_sees_the_idea_the_change_and_the_metric_before_and_after() -> 
 
 
 def test_only_valid_trials_are_reviewed_and_only_if_someone_will_read_it() -> None:
-    _, seen = play([None, 0.7, None, 0.8])
+    _, seen = play(STRATEGY, [None, 0.7, None, 0.8])
     assert [purpose for purpose, _ in seen if purpose != "edit"] == ["idea", "idea", "review", "idea", "idea"]
 
 
 # --- whole runs ---------------------------------------------------------------------------------------------------
 
 
-def value(history: History, metric: str) -> float:
-    assert history.best is not None
-    found = history.best.value(metric)
-    assert found is not None
-    return found
-
-
 def test_it_beats_the_control_on_a_smooth_valley(simulate: Callable[..., History]) -> None:
     for seed in range(3):
         aide, control = (simulate(name, steps=60, seed=seed) for name in ("aide", "random"))
-        assert value(aide, "score") > value(control, "score") + 0.2
+        assert best_value(aide, "score") > best_value(control, "score") + 0.2
 
 
 def test_it_beats_the_control_on_a_ridge_where_trials_fail_and_are_repaired(simulate: Callable[..., History]) -> None:
     repairs = []
     for seed in range(3):
         aide, control = (simulate(name, task="sim/ridge", steps=60, seed=seed) for name in ("aide", "random"))
-        assert value(aide, "loss") < value(control, "loss") - 0.2
+        assert best_value(aide, "loss") < best_value(control, "loss") - 0.2
         repairs += [(aide.steps[step.parent or 0], step) for step in aide.trials if step.facts["action"] == "debug"]
     assert any(step.outcome.ok for _, step in repairs)
     assert not any(parent.outcome.ok for parent, _ in repairs)

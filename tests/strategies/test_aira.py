@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 from labcoat.history import History
-from labcoat.lab import Code, Metric, Prompt, Trial
-from labcoat.models import Call, Models
+from labcoat.lab import Code, Metric, Trial
+from labcoat.models import Models
 from labcoat.models.scripted import ScriptedModel
 from labcoat.strategies.aira import AIRA, STRATEGY, Node, Tree
-from labcoat.testing import Search, World, failed, measured, traced
+from labcoat.testing import traced
+from tests.strategies.plays import best_value, golden, play, title
 
-PEERS = Path(__file__).parent.parent / "peers"
-TRACES = [json.loads(line) for line in (PEERS / "traces/aira_fml.jsonl").read_text().splitlines()]
-ONE_OF_EACH_SCRIPT = list({trace["script"]: trace for trace in TRACES}.values())
+TRACES = golden("aira_fml")
 HIGHER, LOWER = Metric(name="m", direction="higher"), Metric(name="m", direction="lower")
 BASELINE = Trial("baseline", Code.of({}), True, "ok", 0.5, "m = 0.5", "")
-
-
-def name(trace: dict[str, Any]) -> str:
-    return f"{trace['trace']}-{trace['script']}"
 
 
 def params_of(trace: dict[str, Any]) -> dict[str, Any]:
@@ -53,28 +46,10 @@ def grow(tree: Tree, path: Sequence[Node], *values: float | None) -> Node:
     return chain[0]
 
 
-def play(values: Sequence[float | None], **params: Any) -> tuple[Search, list[tuple[str, Prompt]]]:
-    """A search whose n-th trial gives the n-th value, and fails without one; and what the model saw, by purpose.
-
-    Before the n-th trial it proposes "idea n", and the n-th edit sets EPOCHS to n.
-    """
-    seen: list[tuple[str, Prompt]] = []
-
-    def answer(prompt: Prompt, call: Call) -> str:
-        number = sum(purpose == "edit" for purpose, _ in seen)
-        seen.append((call.purpose, prompt))
-        code = f"### FILE: train.py\n```python\nEPOCHS = {number}\n```"
-        return code if call.purpose == "edit" else f"{call.purpose} {number}"
-
-    outcomes = [measured(v) if v is not None else failed(f"Traceback\nError of {n}") for n, v in enumerate(values)]
-    world = World(outcomes=outcomes.__getitem__, models=Models({"*": ScriptedModel(answer)}))
-    return world.search(STRATEGY, params, steps=len(values)), seen
-
-
 # --- the golden traces --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=name)
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_on_the_tree_of_the_port_the_rules_choose_its_leaves_and_count_its_visits(trace: dict[str, Any]) -> None:
     tree = a_tree(Metric(name="m", direction=trace["direction"]), **params_of(trace))
     nodes: list[Node] = []
@@ -107,7 +82,7 @@ def test_on_the_tree_of_the_port_the_rules_choose_its_leaves_and_count_its_visit
     )
 
 
-@pytest.mark.parametrize("trace", ONE_OF_EACH_SCRIPT, ids=name)
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_the_whole_strategy_takes_the_decisions_of_the_port_and_draws_nothing(trace: dict[str, Any]) -> None:
     found = traced(trace).search(STRATEGY, params_of(trace), steps=trace["budget"])
     decisions = [{"step": d.step, "action": d.action, "parent": d.parent} for d in found.decisions]
@@ -191,7 +166,7 @@ def test_the_presets_have_the_values_of_the_original_and_of_the_released_port() 
 
 
 def test_a_draft_sees_the_baseline_and_the_memory() -> None:
-    _, seen = play([0.7, 0.6])
+    _, seen = play(STRATEGY, [0.7, 0.6])
     first, second = (prompt for purpose, prompt in seen if purpose == "idea")
     assert [part.name for part in first.parts] == ["task", "metric", "file", "instruction"]
     assert second.files == first.files and "EPOCHS = 5\n" in second.files["train.py"]
@@ -205,7 +180,7 @@ def test_a_draft_sees_the_baseline_and_the_memory() -> None:
 
 
 def test_an_improvement_sees_the_leaf_that_was_chosen_and_all_valid_solutions() -> None:
-    found, seen = play([0.7, 0.9, None, 0.8], max_debug_depth=0)
+    found, seen = play(STRATEGY, [0.7, 0.9, None, 0.8], max_debug_depth=0)
     (_, prompt), (_, edit) = seen[-2:]
     assert [decision.parent for decision in found.decisions] == [None, None, 1, 1]
     assert prompt.files == edit.files == {"train.py": "EPOCHS = 1\n"}
@@ -216,7 +191,7 @@ def test_an_improvement_sees_the_leaf_that_was_chosen_and_all_valid_solutions() 
 
 
 def test_a_repair_sees_the_idea_the_error_and_the_repairs_that_failed() -> None:
-    found, seen = play([None, None, None], num_children=1)
+    found, seen = play(STRATEGY, [None, None, None], num_children=1)
     _, first, second = (prompt for purpose, prompt in seen if purpose == "idea")
     assert not first.get("history")
     assert second.get("history").splitlines() == ["Repairs that failed:", "- idea 1", "  crash: Error of 1"]
@@ -229,7 +204,7 @@ def test_a_repair_sees_the_idea_the_error_and_the_repairs_that_failed() -> None:
 
 
 def test_a_review_sees_the_whole_change_from_the_leaf_with_its_repairs() -> None:
-    _, seen = play([0.7, None, 0.9, None], num_children=1)
+    _, seen = play(STRATEGY, [0.7, None, 0.9, None], num_children=1)
     review = [prompt for purpose, prompt in seen if purpose == "review"][-1]
     assert review.get("idea") == "Idea: idea 1"
     assert "-EPOCHS = 0\n+EPOCHS = 2" in review.get("change")
@@ -243,26 +218,19 @@ def test_a_review_sees_the_whole_change_from_the_leaf_with_its_repairs() -> None
 
 
 def test_only_valid_trials_are_reviewed_and_only_if_someone_will_read_it() -> None:
-    _, seen = play([None, 0.7, None, 0.8], max_debug_depth=1)
+    _, seen = play(STRATEGY, [None, 0.7, None, 0.8], max_debug_depth=1)
     assert [purpose for purpose, _ in seen if purpose != "edit"] == ["idea", "idea", "review", "idea", "idea"]
 
 
 # --- whole runs ---------------------------------------------------------------------------------------------------
 
 
-def value(history: History, metric: str) -> float:
-    assert history.best is not None
-    found = history.best.value(metric)
-    assert found is not None
-    return found
-
-
 def test_it_beats_the_control_where_nothing_fails_and_where_much_does(simulate: Callable[..., History]) -> None:
     for seed in range(2):
         aira, control = (simulate(name, steps=60, seed=seed) for name in ("aira", "random"))
-        assert value(aira, "score") > value(control, "score") + 0.2
+        assert best_value(aira, "score") > best_value(control, "score") + 0.2
         aira, control = (simulate(name, task="sim/ridge", steps=60, seed=seed) for name in ("aira", "random"))
-        assert value(aira, "loss") < value(control, "loss") - 0.2
+        assert best_value(aira, "loss") < best_value(control, "loss") - 0.2
 
 
 def test_a_draft_that_was_rejected_costs_a_step_and_is_repaired(simulate: Callable[..., History]) -> None:

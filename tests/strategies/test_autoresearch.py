@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,21 +12,24 @@ from labcoat.history import History
 from labcoat.lab import Code, Trial
 from labcoat.strategies.autoresearch import STRATEGY, Row, history
 from labcoat.testing import traced
+from tests.strategies.plays import golden, title
 
-PEERS = Path(__file__).parent.parent / "peers"
-TRACES = [json.loads(line) for line in (PEERS / "traces/autoresearch.jsonl").read_text().splitlines()]
+TRACES = golden("autoresearch")
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda t: f"{t['trace']}-{t['script']}")
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_the_released_rules_reproduce_the_golden_traces(trace: dict[str, Any]) -> None:
     params = {**STRATEGY.presets["released"], "attempts": trace["params"]["max_debug_retries"]}
-    decisions = traced(trace).search(STRATEGY, params, steps=trace["budget"]).decisions
+    search = traced(trace).search(STRATEGY, params, steps=trace["budget"])
+    decisions = search.decisions
     # The trace calls its first step a draft; to Autoresearch it is an improvement of the baseline like any other.
     found = [{"step": d.step, "action": d.action if d.step else "draft", "parent": d.parent} for d in decisions]
     assert found == [{name: d[name] for name in ("step", "action", "parent")} for d in trace["decisions"]]
+    # With the parents this says of every step whether it was kept.
+    assert (search.trials.index(search.best) if search.best.parent else None) == trace["final"]["incumbent"]
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda t: f"{t['trace']}-{t['script']}")
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_by_default_a_retry_edits_the_code_that_failed(trace: dict[str, Any]) -> None:
     params = {"attempts": trace["params"]["max_debug_retries"]}
     for before, after in pairwise(traced(trace).search(STRATEGY, params, steps=trace["budget"]).decisions):

@@ -7,29 +7,24 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 from labcoat.history import History
-from labcoat.lab import Brief, Code, Metric, Prompt, Trial
-from labcoat.models import Call, Models
+from labcoat.lab import Brief, Code, Metric, Trial
+from labcoat.models import Models
 from labcoat.models.scripted import ScriptedModel
 from labcoat.strategies import openevolve, openevolve_rules
 from labcoat.strategies.openevolve import STRATEGY, OpenEvolve
 from labcoat.strategies.openevolve_rules import Database, Draw, Program, program_of
-from labcoat.testing import Search, World, failed, measured, traced
+from labcoat.testing import traced
+from tests.strategies.plays import best_value, golden, play, title
 
-PEERS = Path(__file__).parent.parent / "peers"
-TRACES = [json.loads(line) for line in (PEERS / "traces/openevolve.jsonl").read_text().splitlines()]
+TRACES = golden("openevolve")
 IN_ROUNDS = list({trace["script"]: trace for trace in TRACES if trace["params"]["schedule"] == "round"}.values())
 FIRST_COPY = 1000
-
-
-def name(trace: dict[str, Any]) -> str:
-    return f"{trace['trace']}-{trace['script']}"
 
 
 def params_of(trace: dict[str, Any]) -> OpenEvolve:
@@ -166,7 +161,7 @@ def schedule(trace: dict[str, Any]) -> list[list[int]]:
     return [list(range(min(islands, left - done))) for done in range(0, left, islands)]
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=name)
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_the_rules_take_the_decisions_of_the_original_with_the_same_draws(trace: dict[str, Any]) -> None:
     database, rng = Traced(trace), Random(trace["seed"])
     assert database.bins == trace["structure"]["bins"]
@@ -190,7 +185,7 @@ def decided(database: Traced, step: int, island: int, draw: Draw) -> dict[str, A
     return {"step": step, "action": "evolve", **decision}
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=name)
+@pytest.mark.parametrize("trace", TRACES, ids=title)
 def test_who_lives_is_independent_of_who_is_drawn(trace: dict[str, Any]) -> None:
     database = Traced(trace)
     database.add(program(1.0))
@@ -201,7 +196,7 @@ def test_who_lives_is_independent_of_who_is_drawn(trace: dict[str, Any]) -> None
     assert database.cells_given == trace["structure"]["cell"]
 
 
-@pytest.mark.parametrize("trace", IN_ROUNDS, ids=name)
+@pytest.mark.parametrize("trace", IN_ROUNDS, ids=title)
 def test_the_whole_strategy_draws_and_adds_as_the_rules_do(
     trace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +363,7 @@ def test_the_weight_is_the_share_of_the_way_from_the_worst_valid_to_the_best() -
     assert database.weights([program(value) for value in values]) == [0.001, 1.0, 0.001, 0.5]
     assert database.weights([program(None), program(7.0), program(7.0)]) == [0.001, 1.0, 1.0]
     assert database.weights([program(None), program(None)]) == [1.0, 1.0]
+    assert database.weights([program(-1.7e308), program(1.7e308), program(0.0)]) == [0.001, 1.0, 0.5]
 
 
 def test_inspirations_are_the_best_the_elite_and_neighbours_without_the_parent_or_a_repetition() -> None:
@@ -416,26 +412,8 @@ def test_the_presets_have_the_values_of_the_original_and_of_the_released_port() 
 # --- what the model sees ------------------------------------------------------------------------------------------
 
 
-def play(values: Sequence[float | None], **params: Any) -> tuple[Search, list[tuple[str, Prompt]]]:
-    """A search whose n-th trial gives the n-th value, and fails without one; and what the model saw, by purpose.
-
-    Before the n-th trial it proposes "idea n", and the n-th edit sets EPOCHS to n.
-    """
-    seen: list[tuple[str, Prompt]] = []
-
-    def answer(prompt: Prompt, call: Call) -> str:
-        number = sum(purpose == "edit" for purpose, _ in seen)
-        seen.append((call.purpose, prompt))
-        code = f"### FILE: train.py\n```python\nEPOCHS = {number}\n```"
-        return code if call.purpose == "edit" else f"idea {number}"
-
-    outcomes = [measured(v) if v is not None else failed(f"Traceback\nError of {n}") for n, v in enumerate(values)]
-    world = World(outcomes=outcomes.__getitem__, models=Models({"*": ScriptedModel(answer)}))
-    return world.search(STRATEGY, params, steps=len(values)), seen
-
-
 def test_the_first_generation_starts_from_the_baseline_on_every_island() -> None:
-    found, seen = play([0.7, 0.8, None])
+    found, seen = play(STRATEGY, [0.7, 0.8, None])
     assert [decision.parent for decision in found.decisions] == [None] * 3
     assert [decision.facts["island"] for decision in found.decisions] == [0, 1, 2]
     assert all(decision.facts["mode"].startswith("empty-") for decision in found.decisions[1:])
@@ -445,7 +423,7 @@ def test_the_first_generation_starts_from_the_baseline_on_every_island() -> None
 
 
 def test_a_child_is_proposed_in_sight_of_other_programs_and_of_the_latest_children() -> None:
-    found, seen = play([0.7, 0.9, 0.8, 0.6], num_islands=1, exploration_ratio=0, exploitation_ratio=0)
+    found, seen = play(STRATEGY, [0.7, 0.9, 0.8, 0.6], num_islands=1, exploration_ratio=0, exploitation_ratio=0)
     prompt = [prompt for purpose, prompt in seen if purpose == "idea"][-1]
     parent = found.trials[3].parent
     assert parent is not None
@@ -463,15 +441,15 @@ def test_a_child_is_proposed_in_sight_of_other_programs_and_of_the_latest_childr
 
 
 def test_only_so_many_of_the_latest_children_are_shown() -> None:
-    _, seen = play([0.7, 0.9, 0.8, 0.6], num_islands=1, num_recent=2)
+    _, seen = play(STRATEGY, [0.7, 0.9, 0.8, 0.6], num_islands=1, num_recent=2)
     history = [prompt for purpose, prompt in seen if purpose == "idea"][-1].get("history")
     assert [line for line in history.splitlines() if line.startswith("  ")] == ["  idea 1", "  idea 2"]
-    _, seen = play([0.7, 0.9], num_islands=1, num_recent=0, num_top_programs=0, num_inspirations=0)
+    _, seen = play(STRATEGY, [0.7, 0.9], num_islands=1, num_recent=0, num_top_programs=0, num_inspirations=0)
     assert not any(prompt.get("history") or prompt.get("programs") for _, prompt in seen)
 
 
 def test_of_a_failed_parent_the_error_and_the_idea_are_shown() -> None:
-    found, seen = play([None] * 9, num_islands=1, exploration_ratio=1, exploitation_ratio=0)
+    found, seen = play(STRATEGY, [None] * 9, num_islands=1, exploration_ratio=1, exploitation_ratio=0)
     asked = [prompt for purpose, prompt in seen if purpose == "idea"]
     edits = [prompt for purpose, prompt in seen if purpose == "edit"]
     repairs = [decision for decision in found.decisions if decision.parent is not None]
@@ -487,17 +465,10 @@ def test_of_a_failed_parent_the_error_and_the_idea_are_shown() -> None:
 # --- whole runs ---------------------------------------------------------------------------------------------------
 
 
-def value(history: History, metric: str) -> float:
-    assert history.best is not None
-    found = history.best.value(metric)
-    assert found is not None
-    return found
-
-
 def test_it_beats_the_control_where_nothing_fails_and_where_much_does(simulate: Callable[..., History]) -> None:
     for task, metric, sign in (("sim/valley", "score", 1), ("sim/ridge", "loss", -1)):
         means = [
-            sum(sign * value(simulate(name, task=task, steps=100, seed=seed), metric) for seed in range(2)) / 2
+            sum(sign * best_value(simulate(name, task=task, steps=100, seed=seed), metric) for seed in range(2)) / 2
             for name in ("openevolve", "random")
         ]
         assert means[0] > means[1] + 0.1

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,15 +16,14 @@ from labcoat.models.offline import OfflineMutator
 from labcoat.models.scripted import ScriptedModel
 from labcoat.strategies.tas_v1 import STRATEGY, Progress, TasV1, after, allowed, over
 from labcoat.testing import Search, World, failed, measured, traced
+from tests.strategies.plays import golden, title
 
-PEERS = Path(__file__).parent.parent / "peers"
 ORIGINAL, RELEASED = STRATEGY.presets["original"], STRATEGY.presets["released"]
 FIELDS = ("step", "action", "parent", "idea", "run", "attempt")
 
 
-def traces(name: str) -> pytest.MarkDecorator:
-    rows = [json.loads(line) for line in (PEERS / f"traces/{name}.jsonl").read_text().splitlines()]
-    return pytest.mark.parametrize("trace", rows, ids=lambda t: f"{t['trace']}-{t['script']}")
+def traces(file: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("trace", golden(file), ids=title)
 
 
 def researcher(done_reply: Sequence[int | None] = (), seen: list[Prompt] | None = None, chatty: bool = False) -> Models:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
@@ -20,8 +18,8 @@ from labcoat.models.scripted import ScriptedModel
 from labcoat.strategies.tas_v2 import STRATEGY, TasV2
 from labcoat.strategies.tas_v2_rules import Segment, begin, by_shares, complete, ends, ranked, room, select
 from labcoat.testing import Search, World, failed, measured, traced
+from tests.strategies.plays import golden, title
 
-PEERS = Path(__file__).parent.parent / "peers"
 HIGHER, LOWER = Metric(name="m", direction="higher"), Metric(name="m", direction="lower")
 ORIGINAL, RELEASED = STRATEGY.presets["original"], STRATEGY.presets["released"]
 CAPS = (20, 12, 12, 18)
@@ -29,9 +27,8 @@ STAGES = (10, 30, 80, 100)
 """Steps after which the stages of a search of 100 end."""
 
 
-def traces(name: str) -> pytest.MarkDecorator:
-    rows = [json.loads(line) for line in (PEERS / f"traces/{name}.jsonl").read_text().splitlines()]
-    return pytest.mark.parametrize("trace", rows, ids=lambda t: f"{t['trace']}-{t['script']}")
+def traces(file: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("trace", golden(file), ids=title)
 
 
 def node(parent: Trial | None = None, value: float | None = None, ok: bool | None = None, **facts: Any) -> Trial:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from labcoat import strategies
 from labcoat.lab import Lab, Params, Strategy
 from labcoat.testing import contract
 from tests.testing import timed
@@ -36,9 +38,50 @@ def test_every_rule_says_what_it_demands() -> None:
     assert all(rule.__doc__ for rule in contract.CHECKS)
 
 
-def test_what_a_module_imported_by_name_is_found() -> None:
-    with pytest.raises(contract.Broken, match="its module has monotonic, which leads outside of the lab"):
-        RULES["touches_nothing_but_its_lab"](contract.Case(timed.STRATEGY))
+SLIP = '''
+from labcoat.lab import Lab, Params, Strategy
+
+
+async def search(lab: Lab, params: Params) -> None:
+    """Has what it needs at hand."""
+    while lab.left:
+        {line}
+        await lab.trial(await lab.edit(lab.brief.baseline, "go"), action="improve")
+
+
+STRATEGY = Strategy("slip", search)
+'''
+TOUCHES = RULES["touches_nothing_but_its_lab"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("import datetime", "datetime"),
+        ("from datetime import datetime as now", r"datetime\.datetime"),
+        ("import os.path as places", r"os\.path"),
+        ("import numpy.random", r"numpy\.random"),
+        ("from numpy import random", r"numpy\.random"),
+        ("from random import choice, Random", r"random\.choice"),
+        ("from random import Random; Random()", r"Random\(\) without a seed"),
+        ("import numpy as np; np.random.default_rng()", r"default_rng\(\) without a seed"),
+    ],
+)
+def test_what_leads_outside_is_found_wherever_it_stands(tmp_path: Path, line: str, found: str) -> None:
+    (tmp_path / "slip.py").write_text(SLIP.format(line=line))
+    with pytest.raises(contract.Broken, match=f"its file has {found}, which leads outside of the lab"):
+        TOUCHES(contract.Case(strategies.find(str(tmp_path / "slip.py"))))
+
+
+@pytest.mark.parametrize("line", ["from random import Random; Random(7)", "import math", "from numpy import mean"])
+def test_what_leads_nowhere_is_let_be(tmp_path: Path, line: str) -> None:
+    (tmp_path / "slip.py").write_text(SLIP.format(line=line))
+    TOUCHES(contract.Case(strategies.find(str(tmp_path / "slip.py"))))
+
+
+def test_a_clock_at_the_head_of_its_file_is_found_though_nothing_is_left_to_see_it_used() -> None:
+    with pytest.raises(contract.Broken, match=r"its file has time\.monotonic, which leads outside of the lab"):
+        TOUCHES(contract.Case(timed.STRATEGY))
 
 
 def test_a_strategy_that_heeds_the_scale_may_say_so() -> None:

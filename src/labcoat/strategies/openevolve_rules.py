@@ -241,11 +241,12 @@ class Database:
 
     def weights(self, members: Sequence[Program]) -> list[float]:
         """How far each is on the way from the worst valid one to the best."""
-        valid = [program.fitness for program in members if program.fitness > -inf]
+        halves = [program.fitness / 2 for program in members]  # half, as a whole range may be infinite
+        valid = [half for half in halves if half > -inf]
         low, high = min(valid, default=-inf), max(valid, default=-inf)
         if low == high:
-            return [1.0 if program.fitness == high else FLOOR for program in members]
-        return [max((program.fitness - low) / (high - low), FLOOR) for program in members]
+            return [1.0 if half == high else FLOOR for half in halves]
+        return [max((half - low) / (high - low), FLOOR) for half in halves]
 
     def inspirations(self, parent: Program, island: int, rng: Random) -> list[Program]:
         """The island's best, its elite, programs of cells near the parent's, and any others while these are too few."""

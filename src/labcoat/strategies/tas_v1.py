@@ -32,11 +32,14 @@ FIX = Template(__file__, "fix")
 
 
 class TasV1(Params):
-    """Parameters of The AI Scientist v1."""
+    """Parameters of The AI Scientist v1.
 
-    ideas: int = Field(25, ge=1)
+    The bounds keep a batch within the 1,000 requests after which a search without a trial is stopped.
+    """
+
+    ideas: int = Field(25, ge=1, le=100)
     """Ideas in a batch. Original: 50; released port: 25."""
-    rounds: int = Field(3, ge=1)
+    rounds: int = Field(3, ge=1, le=9)
     """Rounds of thought for one idea, the first included. Original: 3; released port: 3."""
     runs: int = Field(5, ge=1)
     """Valid runs of one idea at most. Original: 5; released port: 5."""

@@ -60,7 +60,7 @@ GOALS = {
 class TasV2(Params):
     """Parameters of The AI Scientist v2."""
 
-    workers: int = Field(4, ge=1)
+    workers: int = Field(4, ge=1, le=100)
     """Trials in a batch. Original: 4; released port: 4."""
     drafts: int = Field(3, ge=0)
     """Trees that stage 1 begins. Original: 3; released port: 3."""
@@ -77,7 +77,7 @@ class TasV2(Params):
     """Whether a later stage begins with the best so far in its journal. Original: yes; released port: no."""
     debug_stars: bool = True
     """Whether stages 2 and 4 debug, too. Original: yes; released port: no."""
-    ideas: int = Field(3, ge=0)
+    ideas: int = Field(3, ge=0, le=100)
     """Ideas for the drafts. Original: 1; released port: 0."""
     best_by: Literal["metric", "model"] = "metric"
     """Who says which good trial is the best. Original: model; released port: metric."""

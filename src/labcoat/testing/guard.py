@@ -1,11 +1,12 @@
 """Whether a strategy touches anything but its lab: no files, clocks, processes, and no randomness but the lab's.
 
-Names that its module has imported are looked at, and what any module could call is made to refuse while the strategy's
-own code runs. That finds slips, and is no sandbox: strategies are trusted code.
+What its files import is read, wherever in them it stands, and what any module could call is made to refuse while the
+strategy's own code runs. That finds slips, and is no sandbox: strategies are trusted code.
 """
 
 from __future__ import annotations
 
+import ast
 import builtins
 import io
 import os
@@ -20,31 +21,47 @@ from typing import Any
 
 from labcoat.lab import Strategy
 
+SHARED = tuple(name for name in random.__all__ if hasattr(getattr(random, name), "__self__"))
+"""Functions of ``random`` that share the hidden generator; ``random.Random`` may be used."""
 OUTSIDE = {
-    "asyncio", "datetime", "io", "multiprocessing", "numpy.random", "os", "posix", "secrets", "shutil", "socket",
-    "subprocess", "tempfile", "threading", "time", "urllib", "uuid",
+    "asyncio", "concurrent", "ctypes", "datetime", "http", "io", "multiprocessing", "numpy.random", "os", "posix",
+    "random.SystemRandom", "secrets", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time",
+    "urllib", "uuid", *(f"random.{name}" for name in SHARED),
 }  # fmt: skip
-"""Modules that a strategy has no use for: all that it may know comes from its lab."""
+"""What a strategy has no use for: all that it may know comes from its lab."""
+UNSEEDED = {"Random", "SystemRandom", "default_rng"}
+"""Generators that draw their seed from the machine if they are given none."""
 
 FUNCTIONS: list[tuple[ModuleType, tuple[str, ...]]] = [
     (builtins, ("open", "input")),
     (io, ("open",)),
     (os, ("getenv", "getpid", "listdir", "open", "scandir", "stat", "system", "urandom")),
-    (time, ("monotonic", "perf_counter", "process_time", "sleep", "time", "time_ns")),
-    (random, tuple(name for name in random.__all__ if hasattr(getattr(random, name), "__self__"))),
+    (
+        time,
+        ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "sleep", "time", "time_ns"),
+    ),
+    (random, SHARED),
 ]
-"""What is made to refuse. Of ``random`` those that share the hidden generator; ``random.Random`` may be used."""
+"""What is made to refuse."""
 
 
-def imported(strategy: Strategy) -> list[str]:
-    """Names in the strategy's module that lead outside."""
-    found = []
-    for name, value in vars(sys.modules[strategy.search.__module__]).items():
-        module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        shared = getattr(value, "__self__", None) is random.random.__self__  # type: ignore[attr-defined]
-        if module in OUTSIDE or shared:
-            found.append(name)
-    return found
+def leading_outside(strategy: Strategy) -> list[str]:
+    """What in the strategy's files leads outside: imports, and generators without a seed."""
+    texts = [text for name, text in strategy.source().items() if name.endswith(".py")]
+    return list(dict.fromkeys(name for text in texts for node in ast.walk(ast.parse(text)) for name in _leads(node)))
+
+
+def _leads(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import(aliases):
+            names = [alias.name for alias in aliases]
+        case ast.ImportFrom(str(module), aliases, 0):
+            names = [f"{module}.{alias.name}" for alias in aliases]
+        case ast.Call(ast.Name(name) | ast.Attribute(attr=name), [], []) if name in UNSEEDED:
+            return [f"{name}() without a seed"]
+        case _:
+            return []
+    return [name for name in names if any(f"{name}.".startswith(f"{out}.") for out in OUTSIDE)]
 
 
 @contextmanager

@@ -164,9 +164,9 @@ def _same_decisions(case: Case, change: Callable[[float], float], direction: Any
 
 def touches_nothing_but_its_lab(case: Case) -> None:
     """No files, clocks, processes, and no randomness but ``lab.rng``."""
-    names = guard.imported(case.strategy)
+    names = guard.leading_outside(case.strategy)
     if names:
-        case.broken(f"its module has {', '.join(names)}, which leads outside of the lab")
+        case.broken(f"its file has {', '.join(names)}, which leads outside of the lab")
     touched: list[str] = []
     try:
         case.search(World(mixed(4 * case.steps), guard=partial(guard.refusing, touched)), steps=4 * case.steps)
