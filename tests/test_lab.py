@@ -353,7 +353,7 @@ def test_of_a_long_answer_a_strategy_is_given_head_and_tail_and_the_journal_has_
     history = simulate(search, model=scripted(long, long))
     free, read = given
     steps = read.fields["steps"]
-    assert [len(text) for text in (free.text, read.text, read.fields["plan"], *steps)] == [4000, 4000, 4000, 5, 4000]
+    assert [len(text) for text in (free.text, read.text, read.fields["plan"], *steps)] == [8000, 8000, 8000, 5, 8000]
     assert read.fields["plan"].startswith("begin xxx") and read.fields["plan"].endswith("xxx end")
     recorded = [event["result"]["reply"] for event in history.journal.events if event["kind"] == "ask"]
     assert [history.journal.blobs.text(reply["text"]) for reply in recorded] == [long] * 2

@@ -13,9 +13,9 @@ from labcoat.journal import Journal
 from labcoat.models import ROOM, Call, ModelAway, ModelRefuses, Models, Prompt, Reply, Usage
 from labcoat.models.prices import Prices
 
-ANSWER_CAP = 4000
-"""Characters of one answer that a strategy is given (one rule for all strategies): twice the longest answer that ours
-ask for, 300 words. What it is given goes into memories and instructions, which a model has to have room for."""
+ANSWER_CAP = 8000
+"""Characters of one answer that a strategy is given (one rule for all strategies): four times the longest answer that
+ours ask for, 300 words. What it is given goes into memories and instructions, which a model has to have room for."""
 
 
 def clipped(answer: Any) -> Any:

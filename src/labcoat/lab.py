@@ -270,7 +270,7 @@ class Lab:
     async def ask(self, purpose: str, prompt: Prompt, schema: dict[str, Any] | None = None) -> Reply:
         """Ask the model. Free of steps; metered in tokens and money.
 
-        Of a text with more than 4,000 characters head and tail come back.
+        Of a text with more than 8,000 characters head and tail come back.
         """
         return await AskRequest(self, purpose, prompt, schema)
 
