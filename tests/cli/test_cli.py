@@ -258,11 +258,48 @@ def on_terminal(width: int, *args: object) -> list[str]:
 @pytest.mark.parametrize("width", [80, 120])
 def test_on_a_terminal_all_keeps_to_its_width(tmp_path: Path, width: int) -> None:
     command = ["run", "sim/ridge", "--steps", 120, "--confirm", "2,1", "--retest", 1, "--runs", tmp_path]
-    for args in (command, ["show", tmp_path], ["tasks"], ["strategies", "--parameters"], ["diff", tmp_path, "best"]):
+    compared = ["--strategy", "aide", "--strategy", "random", "--landscape", "sim/desert", "--seeds", 2, "--steps", 5]
+    for args in (
+        command, [*command, "--estimate"], ["show", tmp_path], ["tasks"], ["strategies", "--parameters"],
+        ["strategy", "show", "aira"], ["diff", tmp_path, "best"],
+        ["sim", *compared, "--runs", tmp_path], ["score", tmp_path],
+    ):  # fmt: skip
         for line in on_terminal(width, *args):
             path_alone = " " not in line.removeprefix("run ").strip()
             assert len(line) <= width or path_alone, line
             assert line == line.rstrip() or args[0] == "diff", line
+
+
+def test_what_was_spent_fits_a_terminal_and_names_every_part(tmp_path: Path) -> None:
+    usage = {"input_uncached": 12_345_678, "cache_read": 23_456_789, "cache_write": 3_456_789, "output": 1_234_567}
+    line = json.dumps({"text": "no edit", "usage": usage | {"of_which_reasoning": 234_567}})
+    (tmp_path / "replies").write_text(f"{line}\n" * 12)
+    labcoat("run", "sim/ridge", "--steps", 2, "--model", f"scripted:{tmp_path / 'replies'}", "--runs", tmp_path)
+    lines = on_terminal(80, "show", tmp_path)
+    assert all(len(line) <= 80 for line in lines if " " in line.removeprefix("run ").strip())
+    for part in ("tokens in, not cached", "read from a cache", "written to a cache", "of which reasoning"):
+        assert sum(line.startswith(part) for line in lines) == 1, part
+
+
+def test_a_table_that_is_too_wide_goes_in_parts_that_name_their_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head, rows = ["arm", "a long head", "third", "last"], [["x", "1", "33333333", "one two"], ["y", "2", "3", "four"]]
+    monkeypatch.setattr(output, "columns", lambda stream: 20)
+    output.print_table(head, rows)
+    assert capsys.readouterr().out.splitlines() == [
+        "arm  a     third",
+        "     long",
+        "     head",
+        "───────────────────",
+        "x    1     33333333",
+        "y    2     3",
+        "",
+        "arm  last",
+        "────────────",
+        "x    one two",
+        "y    four",
+    ]
 
 
 def test_a_step_is_one_line_and_folds_are_at_spaces(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import typer
 
 from labcoat import __version__
 from labcoat.cli import demo, doctor, lists, look, paper, rerun, run, score, sim, strategy, task
-from labcoat.cli.output import printable
+from labcoat.cli.output import say
 from labcoat.errors import CannotRunHere, LabcoatError
 
 app = typer.Typer(
@@ -95,7 +95,8 @@ def _call() -> str | int | None:
 
 def _complain(text: str, code: int) -> int:
     with contextlib.suppress(BrokenPipeError):
-        print(printable(f"labcoat: {text}"), file=sys.stderr)
+        for line in f"labcoat: {text}".splitlines():
+            say(line, sys.stderr, len(line) - len(line.lstrip()) + 2)
     return code
 
 
