@@ -12,6 +12,7 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -33,6 +34,11 @@ def columns(stream: TextIO) -> int | None:
 def printable(text: str) -> str:
     """``text`` with control characters shown and not obeyed: what a candidate or a model wrote may hold any."""
     return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def program() -> str:
+    """How labcoat was called, for a line that can be pasted."""
+    return f"{sys.executable} -m labcoat" if Path(sys.argv[0]).name == "__main__.py" else sys.argv[0]
 
 
 def print_json(value: Any) -> None:
