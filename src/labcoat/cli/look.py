@@ -98,7 +98,7 @@ def _print_spent(history: History) -> None:
     print()
     rows = [
         [
-            "-" if step is None else str(step), str(spent.calls), f"{spent.input:,}", f"{spent.output:,}",
+            "other" if step is None else str(step), str(spent.calls), f"{spent.input:,}", f"{spent.output:,}",
             money(spent.usd), f"{spent.seconds:.2f}",
         ]
         for step, spent in ledger.by_step.items()
@@ -157,7 +157,8 @@ def _how_tested(manifest: Manifest) -> str:
 
 
 def _spent(spent: Spent) -> str:
-    return f"{spent.calls} model calls, {spent.tokens} tokens, {money(spent.usd)}, {spent.seconds:.1f} s"
+    price = "USD unknown" if spent.usd is None else money(spent.usd)
+    return f"{spent.calls} model calls, {spent.tokens:,} tokens, {price}, {spent.seconds:.1f} s"
 
 
 def _baseline_failure(history: History) -> tuple[str, str] | None:

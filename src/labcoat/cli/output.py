@@ -126,8 +126,10 @@ def _print_part(table: Sequence[Sequence[str]], whole: int | None, cut: bool) ->
 
     widths = [max(map(cell_len, column)) for column in table]
     if whole is not None and _across(widths) > whole:
-        *before, last = map(_narrow, table)
-        widths = [*before, min(widths[-1], max(min(last, FOLDED), whole - _across([*before, 0])))]
+        *narrow, last = map(_narrow, table)
+        last = min(last, FOLDED)
+        before = widths[:-1] if _across([*widths[:-1], last]) <= whole else narrow
+        widths = [*before, min(widths[-1], max(last, whole - _across([*before, 0])))]
     for number, cells in enumerate(zip(*table, strict=True)):
         if number == 1:
             print(_drawn("─", "-") * min(_across(widths), whole or 80))
