@@ -263,7 +263,7 @@ def test_on_a_terminal_all_keeps_to_its_width(tmp_path: Path, width: int) -> Non
     for args in (
         command, [*command, "--estimate"], ["show", tmp_path], ["tasks"], ["strategies", "--parameters"],
         ["strategy", "show", "aira"], ["diff", tmp_path, "best"],
-        ["sim", *compared, "--runs", tmp_path], ["score", tmp_path],
+        ["sim", *compared, "--runs", tmp_path], ["score", tmp_path], ["paper-check"],
     ):  # fmt: skip
         for line in on_terminal(width, *args):
             path_alone = " " not in line.removeprefix("run ").strip()
@@ -300,6 +300,19 @@ def test_a_table_that_is_too_wide_goes_in_parts_that_name_their_rows(
         "────────────",
         "x    one two",
         "y    four",
+    ]
+
+
+def test_rows_of_sentences_go_below_each_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head, rows = ["verdict", "claim", "found"], [["holds", "a claim that is long", "one two three four five six"]]
+    monkeypatch.setattr(output, "columns", lambda stream: 34)
+    output.print_table(head, rows, keys=2)
+    assert capsys.readouterr().out.splitlines() == [
+        "holds  a claim that is long",
+        "  found  one two three four five",
+        "         six",
     ]
 
 

@@ -100,14 +100,27 @@ def print_line(name: str, text: str) -> None:
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, keys: int = 1, cut: bool = False) -> None:
     """A table. On a terminal its heads and its last column are folded at spaces; ``cut`` keeps that to one line.
 
-    What is still too wide goes in parts below each other, each with the first ``keys`` columns, which name the row.
+    What is still too wide goes in parts below each other, each with the first ``keys`` columns, which name the row;
+    rows with a column that is wider than half of the terminal go below each other, a line for each cell.
     """
     whole = columns(sys.stdout)
     table = [[" ".join(printable(cell).split()) for cell in column] for column in zip(head, *rows, strict=True)]
+    if whole is not None and max(map(_narrow, table[:-1]), default=0) > whole // 2:
+        _print_rows(table, keys)
+        return
     for number, part in enumerate([table] if whole is None else _parts(table, keys, whole)):
         if number:
             print()
         _print_part(part, whole, cut)
+
+
+def _print_rows(table: Sequence[Sequence[str]], keys: int) -> None:
+    label = max((len(head) for head, *_ in table[keys:]), default=0) + GAP
+    head, *rows = zip(*table, strict=True)
+    for row in rows:
+        say("  ".join(row[:keys]), indent=GAP)
+        for name, cell in zip(head[keys:], row[keys:], strict=True):
+            say(f"{'':<{GAP}}{name:<{label}}{cell}".rstrip(), indent=GAP + label)
 
 
 def _parts(table: list[list[str]], keys: int, whole: int) -> list[list[list[str]]]:
