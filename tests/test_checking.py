@@ -307,7 +307,7 @@ def test_solutions_get_what_the_task_says(
     ("expected", "said"),
     [
         ("better = {", "not valid TOML"),
-        ("better = { value = 1 }", "better.value: Extra inputs"),
+        ("better = { value = 1 }", "better.value: no such field"),
         ('better = { status = "fine" }', "better.status"),
         ("worse = { val = 1 }", "worse: no such folder"),
     ],

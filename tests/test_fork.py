@@ -206,9 +206,9 @@ def test_what_is_shared_is_not_paid_again_and_shown_apart(
     assert [of["step"] for of in spent["by_step"]] == [5, 6, None]
     show(fork.folder)
     text = capsys.readouterr().out
-    assert re.search(r"^spent +4 model calls, 4040 tokens, \$4, ", text, re.MULTILINE)
+    assert re.search(r"^spent +4 model calls, 4,040 tokens, \$4, ", text, re.MULTILINE)
     assert re.search(
-        r"^shared +steps 0 to 4 with \S+, which spent 8 model calls, 8080 tokens, \$0.8, ", text, re.MULTILINE
+        r"^shared +steps 0 to 4 with \S+, which spent 8 model calls, 8,080 tokens, \$0.8, ", text, re.MULTILINE
     )
 
 

@@ -69,7 +69,7 @@ def test_an_unknown_price_is_null_and_shown_as_such(
     assert history.to_json()["prices"] == {"*": None}
     assert history.to_json()["spent"]["usd"] is None
     show(history.folder)
-    assert re.search(r"^spent .* 3100 tokens, unknown, ", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"^spent .* 3,100 tokens, USD unknown, ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_a_run_keeps_its_prices_whatever_is_published_later(
@@ -235,11 +235,16 @@ def test_show_prints_the_breakdown_where_there_is_something_to_break_down(
     paid = simulate("random", steps=2, model=Models({"*": answering("openai:x")}), prices=["openai:x=1,2"])
     show(paid.folder)
     text = capsys.readouterr().out
-    assert re.search(r"^idea +2 +2,000 +800 +200 +100 +40 +\$0.0032 +0\.\d\d +openai:x$", text, re.MULTILINE)
+    rows = [re.split(r" {2,}", line) for line in text.splitlines()]
+    head = next(row for row in rows if row[0] == "spent")
+    of_idea = {row[0]: row[head.index("idea")] for row in rows if len(row) == len(head)}
+    parts = ["calls", "tokens in, not cached", "read from a cache", "written to a cache", "tokens out"]
+    assert [of_idea[part] for part in parts] == ["2", "2,000", "800", "200", "100"]
+    assert (of_idea["of which reasoning"], of_idea["USD"]) == ("40", "$0.0032")
     assert re.search(r"^1 +2 +3,000 +100 +\$0.0032 +0\.\d\d$", text, re.MULTILINE)
-    assert re.search(r"^spent +4 model calls, 6200 tokens, \$0.0064, ", text, re.MULTILINE)
+    assert re.search(r"^spent +4 model calls, 6,200 tokens, \$0.0064, ", text, re.MULTILINE)
     show(simulate("random", steps=2).folder)
-    assert "purpose" not in capsys.readouterr().out
+    assert "read from a cache" not in capsys.readouterr().out
 
 
 def test_prices_are_in_the_listing(simulate: Simulate) -> None:

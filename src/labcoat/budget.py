@@ -50,7 +50,7 @@ class Limits:
         """
         for name, value in self.to_json().items():
             if not 0 < value < math.inf:
-                raise InputError(f"limit on {name}: {value} is not a positive number")
+                raise InputError(f"limit on {name} (--max-{name}): {value} is not a positive number")
 
     def to_json(self) -> dict[str, float]:
         """The limits that are set."""

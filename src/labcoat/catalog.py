@@ -33,6 +33,8 @@ def find(name: str) -> Task:
     exact = [i for i in ids if i == name] or [i for i in ids if i.split("/")[1] == name]
     if len(exact) == 1:
         return Task.load(ids[exact[0]])
+    if name.startswith((".", "/", "~")) or Path(name).is_dir():
+        raise InputError(f"{name}: no task.toml there; `labcoat task new` makes the task of a project")
     near = difflib.get_close_matches(name, list(ids), n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(ids) or 'none'}"
     raise InputError(f"unknown task {name!r}: {hint} (`labcoat tasks` lists them; a folder with a task.toml works too)")

@@ -28,7 +28,7 @@ from labcoat.bench.outcome import Measure, Outcome, Status, error_text
 from labcoat.bench.simulated import SimulatedBench
 from labcoat.bench.suite import Adversary, Class, armed, patterns, suite
 from labcoat.bench.worker import SandboxedBench
-from labcoat.errors import CannotRunHere, InputError
+from labcoat.errors import CannotRunHere, InputError, of_field
 from labcoat.manifest import Manifest
 from labcoat.manifest.table import Table
 from labcoat.own_check import look_around
@@ -363,7 +363,7 @@ def known_solutions(task: Task) -> dict[str, Expected | None]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        lines = [f"  {'.'.join(map(str, e['loc']))}: {of_field(e)}" for e in error.errors()]
         raise InputError("\n".join([f"{path}: {len(lines)} field(s) to correct", *lines])) from None
     if missing := sorted(set(expected) - set(names)):
         raise InputError(f"{path}: {', '.join(missing)}: no such folder beside it")

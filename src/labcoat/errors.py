@@ -5,6 +5,8 @@ Every message says what is wrong, where (file and field), and what to do next.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class LabcoatError(Exception):
     """Base of all errors that a user can act on."""
@@ -46,3 +48,8 @@ class StrategyError(LabcoatError):
     """A strategy broke the rules of the Lab (awaited something else, raised an unexpected exception)."""
 
     exit_code = 7
+
+
+def of_field(wrong: Mapping[str, object]) -> str:
+    """What is wrong with a field, of one of the errors that a model of pydantic found."""
+    return "no such field" if wrong["type"] == "extra_forbidden" else str(wrong["msg"]).removeprefix("Value error, ")

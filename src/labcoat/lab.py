@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from labcoat.errors import InputError
+from labcoat.errors import InputError, of_field
 from labcoat.manifest import Metric
 from labcoat.models.chat import Part, Prompt, Reply
 from labcoat.tree import Code, diff, matches, sha256
@@ -147,7 +147,7 @@ class Strategy:
                 self.params.model_validate(values)
             except ValidationError as error:
                 of = f"preset {preset!r}" if preset else "defaults"
-                wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+                wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {of_field(e)}" for e in error.errors())
                 raise InputError(f"strategy {self.name}: {of}: {wrong}") from None
 
     @property

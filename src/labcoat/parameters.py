@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from labcoat.errors import InputError
+from labcoat.errors import InputError, of_field
 from labcoat.lab import Params, Strategy
 
 
@@ -52,6 +52,6 @@ def read(file: Path) -> dict[str, Any]:
 
 def _said(strategy: Strategy, wrong: Mapping[str, Any]) -> str:
     if wrong["type"] != "extra_forbidden":
-        return str(wrong["msg"])
+        return of_field(wrong)
     near = difflib.get_close_matches(str(wrong["loc"][-1]), strategy.params.model_fields, n=1)
     return "no such parameter" + (f"; did you mean {near[0]}?" if near else "")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from labcoat.errors import InputError
+from labcoat.errors import InputError, of_field
 from labcoat.landscape import FORMULA
 from labcoat.manifest import Manifest
 from labcoat.manifest.phase import DATA_FILES, Phase
@@ -44,10 +44,7 @@ class Task:
         try:
             manifest = Manifest.model_validate(raw)
         except ValidationError as error:
-            lines = [
-                f"  {'.'.join(str(p) for p in e['loc']) or 'task.toml'}: {e['msg'].removeprefix('Value error, ')}"
-                for e in error.errors()
-            ]
+            lines = [f"  {'.'.join(str(p) for p in e['loc']) or 'task.toml'}: {of_field(e)}" for e in error.errors()]
             raise InputError(f"{path}: {len(lines)} field(s) to correct\n" + "\n".join(lines)) from None
         task = cls(folder, manifest)
         for needed in task.needed_files():

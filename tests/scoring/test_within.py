@@ -52,3 +52,7 @@ def test_luck_gives_a_small_p_as_often_as_it_says() -> None:
     p = [within_tasks({str(task): drawn() for task in range(3)}).p for _ in range(300)]
     assert 0.02 < fmean(value <= 0.05 for value in p) < 0.09
     assert 0.4 < fmean(value <= 0.5 for value in p) < 0.6
+
+
+def test_ranks_that_cancel_correlate_by_nothing_at_all() -> None:
+    assert within_tasks({"a": ([1, 2, 3, 4], [2, 4, 1, 3])}).rho == 0.0

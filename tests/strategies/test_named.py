@@ -123,7 +123,7 @@ class Needed(Params):
     ("name", "params", "presets", "message"),
     [
         ("a", Number, {"released": {"number": "many"}}, "strategy a: preset 'released': number: Input should be"),
-        ("a", Number, {"released": {"numbr": 2}}, "strategy a: preset 'released': numbr: Extra inputs"),
+        ("a", Number, {"released": {"numbr": 2}}, "strategy a: preset 'released': numbr: no such field"),
         ("a", Needed, {}, "strategy a: defaults: number: Field required"),
         ("../a", Number, {}, "strategy '../a': a name has small letters"),
     ],

@@ -33,7 +33,8 @@ def choose(name: Level | None, constants_only: bool) -> Sandbox:
         return sandbox
     if name is None and constants_only:
         return Unsandboxed()
-    raise CannotRunHere(f"no sandbox for code that a model writes: {reason}")
+    wanted = "no sandbox for code that a model writes" if name is None else f"--sandbox {name}"
+    raise CannotRunHere(f"{wanted}: {reason}")
 
 
 def required(name: Level | None) -> Sandbox:

@@ -19,7 +19,7 @@ import typer
 
 from labcoat import __version__
 from labcoat.cli import demo, doctor, lists, look, paper, rerun, run, score, sim, strategy, task
-from labcoat.cli.output import printable
+from labcoat.cli.output import say
 from labcoat.errors import CannotRunHere, LabcoatError
 
 app = typer.Typer(
@@ -83,7 +83,8 @@ def _call() -> str | int | None:
         if error.errno not in REFUSED:
             raise
         place = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{place}{error.strerror}", CannotRunHere.exit_code)
+        remedy = "choose another place, or put this right"
+        return _complain(f"{place}{error.strerror}; {remedy}", CannotRunHere.exit_code)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # the parser makes exit code 1 of it
             if not any(map(_has_no_reader, (sys.stdout, sys.stderr))):
@@ -95,7 +96,8 @@ def _call() -> str | int | None:
 
 def _complain(text: str, code: int) -> int:
     with contextlib.suppress(BrokenPipeError):
-        print(printable(f"labcoat: {text}"), file=sys.stderr)
+        for line in f"labcoat: {text}".splitlines():
+            say(line, sys.stderr, len(line) - len(line.lstrip()) + 2)
     return code
 
 

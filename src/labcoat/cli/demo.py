@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import print_table, printable, say, short
+from labcoat.cli.output import print_table, printable, program, say, short
 
 TASK = "fml/fairlearn-adult"
 
@@ -69,4 +69,4 @@ def demo(
         print(f"  {history.folder}")
     print("\nNext:")
     for command in ("show", "log", "replay"):
-        print(f"  {sys.argv[0]} {command} {winner.folder}{' best' if command == 'log' else ''}")
+        print(f"  {program()} {command} {winner.folder}{' best' if command == 'log' else ''}")

@@ -81,26 +81,29 @@ def _print_steps(history: History) -> None:
 
 
 def _print_spent(history: History) -> None:
-    """What calls took, by purpose and by step."""
+    """What calls took, by purpose and by step. The models of the purposes are in the heading."""
     ledger = history.ledger
-    models = history.spec["models"]
-    parts = ["calls", "input_uncached", "cache_read", "cache_write", "output", "of_which_reasoning"]
+    of = ledger.by_purpose.values()
     rows = [
-        [purpose, *(f"{getattr(spent, part):,}" for part in parts), money(spent.usd), f"{spent.seconds:.2f}"]
-        for purpose, spent in ledger.by_purpose.items()
+        ["calls", *(f"{spent.calls:,}" for spent in of)],
+        ["tokens in, not cached", *(f"{spent.input_uncached:,}" for spent in of)],
+        ["read from a cache", *(f"{spent.cache_read:,}" for spent in of)],
+        ["written to a cache", *(f"{spent.cache_write:,}" for spent in of)],
+        ["tokens out", *(f"{spent.output:,}" for spent in of)],
+        ["of which reasoning", *(f"{spent.of_which_reasoning:,}" for spent in of)],
+        ["USD", *(money(spent.usd) for spent in of)],
+        ["seconds", *(f"{spent.seconds:.2f}" for spent in of)],
     ]
-    rows = [[*row, models.get(row[0], models.get("*", "-"))] for row in rows]
-    head = ["purpose", "calls", "uncached in", "cache read", "cache write", "out", "reasoning", "USD", "seconds"]
-    print_table([*head, "model"], rows)
+    print_table(["spent", *ledger.by_purpose], rows)
     print()
     rows = [
         [
-            "-" if step is None else str(step), str(spent.calls), f"{spent.input:,}", f"{spent.output:,}",
+            "other" if step is None else str(step), str(spent.calls), f"{spent.input:,}", f"{spent.output:,}",
             money(spent.usd), f"{spent.seconds:.2f}",
         ]
         for step, spent in ledger.by_step.items()
     ]  # fmt: skip
-    print_table(["step", "calls", "tokens in", "out", "USD", "seconds"], rows)
+    print_table(["step", "calls", "tokens in", "tokens out", "USD", "seconds"], rows)
     print()
 
 
@@ -154,7 +157,8 @@ def _how_tested(manifest: Manifest) -> str:
 
 
 def _spent(spent: Spent) -> str:
-    return f"{spent.calls} model calls, {spent.tokens} tokens, {money(spent.usd)}, {spent.seconds:.1f} s"
+    price = "USD unknown" if spent.usd is None else money(spent.usd)
+    return f"{spent.calls} model calls, {spent.tokens:,} tokens, {price}, {spent.seconds:.1f} s"
 
 
 def _baseline_failure(history: History) -> tuple[str, str] | None:

@@ -26,4 +26,4 @@ def paper_check(
     for table in paper.tables():
         print()
         say(table.title)
-        print_table(table.head, table.rows)
+        print_table(table.head, table.rows, keys=table.keys)

@@ -139,16 +139,16 @@ def print_estimate(plan: Any) -> None:
     models = plan.models.spec
     rows = []
     for purpose in [*plan.purposes, "all"]:
-        of = [Spent.sum(s.values()) if purpose == "all" else s.get(purpose, Spent()) for s in guesses.values()]
-        name = "" if purpose == "all" else models.get(purpose, models.get("*", ""))
-        figures = [[f"{s.calls:,}" for s in of], [f"{s.input:,}" for s in of], [f"{s.output:,}" for s in of]]
-        figures.append([money(s.usd) for s in of])
-        rows.append([purpose, name, *(" / ".join(dict.fromkeys(column)) for column in figures)])
+        for name, guessed in guesses.items():
+            of = Spent.sum(guessed.values()) if purpose == "all" else guessed.get(purpose, Spent())
+            rows.append([purpose, name, f"{of.calls:,}", f"{of.input:,}", f"{of.output:,}", money(of.usd)])
     say(f"{plan.strategy.name} on {plan.task.id}, {plan.steps} steps: an estimate; nothing was spent")
+    for purpose in plan.purposes:
+        say(f"{purpose}: {models.get(purpose, models.get('*', ''))}", indent=2)
     print()
-    print_table(["purpose", "model", "calls", "tokens in", "tokens out", "USD"], rows)
+    print_table(["purpose", "estimate", "calls", "tokens in", "tokens out", "USD"], rows)
     print()
-    say(f"{' / '.join(GUESSES)}, if every trial is valid and none is better than the baseline. Assumed are")
+    say("All if every trial is valid and none is better than the baseline. Assumed are")
     for name, guess in GUESSES.items():
         files = " and the editable files" if guess.whole_files else ""
         thought = f", {guess.reasoning:,} tokens of reasoning before each" if guess.reasoning else ""

@@ -122,6 +122,7 @@ def _print(heading: str, several: Sequence[Sheet]) -> None:
     say(heading)
     for sheet in for_pages(several):
         print(f"\n{sheet.title}\n")
-        print_table([label.signed for label in sheet.head], [[shown(cell) for cell in row] for row in sheet.rows])
+        rows = [[shown(cell) for cell in row] for row in sheet.rows]
+        print_table([label.signed for label in sheet.head], rows, keys=sheet.keys)
         for line in filter(None, [sheet.note, legend(sheet)]):
             say(line)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, say
+from labcoat.cli.output import JsonFlag, print_json, print_markdown, say
 from labcoat.cli.run import ended_by_signals
 
 
@@ -56,7 +56,7 @@ def sim(
     if json:
         print_json(found)
     else:
-        print(markdown(found))
+        print_markdown(markdown(found))
         say(f"results: {folder}")
     for cell, failure in failed.items():
         say(f"{cell.strategy} on {cell.landscape}, seed {cell.seed}: {failure.error}", sys.stderr, 2)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, print_table, printable
+from labcoat.cli.output import JsonFlag, print_json, print_text, say
 
 app = typer.Typer(no_args_is_help=True, help="Explain a strategy.")
 
@@ -40,19 +40,23 @@ def show(
             }
         )
         return
-    print(f"{found.name}\n\n{printable(found.description)}\n")
-    if parameters:
-        rows = [
-            [name, _said(p["default"]), *(_said(p["presets"][preset]) for preset in presets), p["description"] or ""]
-            for name, p in parameters.items()
-        ]
-        print_table(["parameter", "default", *(f"@{preset}" for preset in presets), "meaning"], rows)
-    else:
+    print(f"{found.name}\n")
+    print_text(found.description)
+    print()
+    for name, about in parameters.items():
+        default = _said(about["default"])
+        others = [f"@{preset}: {_said(value)}" for preset, value in about["presets"].items() if _said(value) != default]
+        say(f"{name}={default}" + (f"  ({', '.join(others)})" if others else ""), indent=4)
+        say(f"    {about['description'] or ''}", indent=4)
+    if not parameters:
         print("It has no parameters.")
     print(f"\nA model is asked for: {', '.join([*found.purposes, 'edit'])}")
-    print(f"Source: {', '.join(str(found.path.with_name(name)) for name in found.source() if name.endswith('.py'))}")
+    files = [str(found.path.with_name(name)) for name in found.source() if name.endswith(".py")]
+    say(f"Source: {', '.join(files)}", indent=2)
     for name, text in found.prompts().items():
-        print(f"\n--- {name}\n{printable(text.strip())}")
+        print(f"\n--- {name}")
+        for line in text.strip().splitlines():
+            say(line)
 
 
 def _said(value: Any) -> str:

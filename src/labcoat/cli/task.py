@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, print_line, print_table, say
+from labcoat.cli.output import JsonFlag, print_json, print_line, print_table, program, say
 from labcoat.cli.run import SandboxName
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def new(
     print("\nNext:")
     folder = shlex.quote(str(made.task.folder))
     for line in (f"task check {folder}", f"run {folder} --steps 10"):
-        print(f"  {sys.argv[0]} {line}")
+        print(f"  {program()} {line}")
 
 
 def _made(made: Made) -> None:

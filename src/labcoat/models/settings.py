@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from labcoat.errors import InputError
+from labcoat.errors import InputError, of_field
 from labcoat.journal import canonical
 
 FILE = "labcoat.toml"
@@ -179,7 +179,7 @@ def read_settings() -> Settings:
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
+        lines = [f"  {'.'.join(map(str, e['loc']))}: {of_field(e)}" for e in error.errors()]
         source = path if given.keys() - {"endpoint"} or endpoints else "$OPENAI_BASE_URL"
         raise InputError(f"{source}:\n" + "\n".join(lines) + "\n  (docs/models.md lists the fields)") from None
 

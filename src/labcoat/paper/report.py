@@ -48,6 +48,8 @@ class Table:
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    keys: int = 1
+    """How many columns name the row."""
 
 
 def tables() -> list[Table]:
@@ -58,6 +60,7 @@ def tables() -> list[Table]:
             name,
             ["verdict", "where", "claim", "published", "from the published tables"],
             [[check.verdict, check.where, check.claim, check.published, check.found] for check in own],
+            keys=3,
         )
         for name, own in sections().items()
     ]

@@ -68,6 +68,8 @@ class Sheet:
     note: str
     head: Sequence[Label]
     rows: Sequence[Sequence[Cell]]
+    keys: int = 1
+    """How many columns name the row."""
 
     @property
     def marks(self) -> list[str]:
@@ -186,7 +188,7 @@ def _pairs(pairs: Sequence[Mapping[str, Any]], arms: Sequence[Label]) -> Sheet:
         "Flips without: tasks that the order rests on. Rounds here, rounds, tasks: what would tell the two apart on "
         "these tasks, on as many of their kind, and with as many rounds; - where none would, or too little is known."
     )
-    return Sheet("pairs", "Arms compared", note, head, rows)
+    return Sheet("pairs", "Arms compared", note, head, rows, keys=2)
 
 
 def _ranks(found: Mapping[str, Any] | None, arms: Sequence[Label]) -> Sheet:
@@ -228,7 +230,7 @@ def _process(found: Mapping[str, Any], arms: Sequence[Label]) -> Sheet:
         [row["dimension"], row["metric"], *(by_arm[arm.name][row["metric"]] for arm in arms)]
         for row in found["correlations"]
     ]
-    return Sheet("process", "Process metrics", "Means over runs.", [*_head("dimension", "metric"), *arms], rows)
+    return Sheet("process", "Process metrics", "Means over runs.", [*_head("dimension", "metric"), *arms], rows, keys=2)
 
 
 def _correlations(found: Mapping[str, Any]) -> Sheet:
