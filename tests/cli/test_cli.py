@@ -24,7 +24,7 @@ import pytest
 
 from labcoat import cli
 from labcoat.bench import home
-from labcoat.cli import output
+from labcoat.cli import output, table
 from labcoat.cli.progress import Progress
 from labcoat.history import History
 from labcoat.journal import Journal
@@ -282,12 +282,17 @@ def test_what_was_spent_fits_a_terminal_and_names_every_part(tmp_path: Path) -> 
         assert sum(line.startswith(part) for line in lines) == 1, part
 
 
+def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    for module in (output, table):
+        monkeypatch.setattr(module, "columns", lambda stream: width)
+
+
 def test_a_table_that_is_too_wide_goes_in_parts_that_name_their_rows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head, rows = ["arm", "a long head", "third", "last"], [["x", "1", "33333333", "one two"], ["y", "2", "3", "four"]]
-    monkeypatch.setattr(output, "columns", lambda stream: 20)
-    output.print_table(head, rows)
+    terminal(monkeypatch, 20)
+    table.print_table(head, rows)
     assert capsys.readouterr().out.splitlines() == [
         "arm  a     third",
         "     long",
@@ -307,8 +312,8 @@ def test_rows_of_sentences_go_below_each_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head, rows = ["verdict", "claim", "found"], [["holds", "a claim that is long", "one two three four five six"]]
-    monkeypatch.setattr(output, "columns", lambda stream: 34)
-    output.print_table(head, rows, keys=2)
+    terminal(monkeypatch, 34)
+    table.print_table(head, rows, keys=2)
     assert capsys.readouterr().out.splitlines() == [
         "holds  a claim that is long",
         "  found  one two three four five",
@@ -337,7 +342,7 @@ def test_in_a_pipe_nothing_is_cut_or_folded(runs: Path) -> None:
 def test_a_deep_tree_keeps_its_labels(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     labels = {n: f"node {n}" for n in range(3000)}
     parents = {n: n - 1 if n else None for n in labels}
-    monkeypatch.setattr(output, "columns", lambda stream: 80)
+    terminal(monkeypatch, 80)
     output.print_tree(labels, parents)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["node 0", "└── node 1", "    └── node 2"]

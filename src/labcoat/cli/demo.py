@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import print_table, printable, program, say, short
+from labcoat.cli.output import printable, program, say, short
+from labcoat.cli.table import print_table
 
 TASK = "fml/fairlearn-adult"
 

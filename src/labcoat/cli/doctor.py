@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, print_table, printable, say
+from labcoat.cli.output import JsonFlag, print_json, printable, say
+from labcoat.cli.table import print_table
 
 
 def doctor(

@@ -15,12 +15,12 @@ from labcoat.cli.output import (
     number,
     print_json,
     print_line,
-    print_table,
     print_tree,
     printable,
     say,
     short,
 )
+from labcoat.cli.table import print_table
 
 if TYPE_CHECKING:
     from labcoat.bench.outcome import Outcome

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, print_table, say
+from labcoat.cli.output import JsonFlag, print_json, say
+from labcoat.cli.table import print_table
 
 
 def paper_check(

@@ -132,7 +132,8 @@ def ended_by_signals() -> Iterator[None]:
 def print_estimate(plan: Any) -> None:
     """What a run would take, as a table."""
     from labcoat.budget import Spent
-    from labcoat.cli.output import money, print_table, say
+    from labcoat.cli.output import money, say
+    from labcoat.cli.table import print_table
     from labcoat.estimating import GUESSES, estimate
 
     guesses = estimate(plan)

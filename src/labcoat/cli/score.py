@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from labcoat.cli.output import print_json, print_table, say
+from labcoat.cli.output import print_json, say
 from labcoat.cli.run import ended_by_signals
+from labcoat.cli.table import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

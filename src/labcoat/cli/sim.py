@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, print_markdown, say
+from labcoat.cli.output import JsonFlag, print_json, say
 from labcoat.cli.run import ended_by_signals
+from labcoat.cli.table import print_markdown
 
 
 def sim(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from labcoat.cli.output import JsonFlag, print_json, print_line, print_table, program, say
+from labcoat.cli.output import JsonFlag, print_json, print_line, program, say
 from labcoat.cli.run import SandboxName
+from labcoat.cli.table import print_table
 
 if TYPE_CHECKING:
     from labcoat.new_task import Made
