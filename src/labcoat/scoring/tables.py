@@ -47,7 +47,7 @@ def mean(values: Iterable[float]) -> float:
     try:
         return statistics.fmean(known) if known else math.nan
     except OverflowError:  # their sum is no number any more
-        return math.inf
+        return math.fsum(value / len(known) for value in known)
 
 
 def spread(values: Iterable[float]) -> dict[str, Any]:
