@@ -221,7 +221,7 @@ def _partition(table: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def _correlations(table: Sequence[Row]) -> list[dict[str, Any]]:
-    """One for each process metric; they are as many tests, so the p-values count how many there are."""
+    """One for each process metric, with the p-values within tasks adjusted for as many tests."""
     found = [_correlation(table, name) for name in DIMENSIONS]
     p = [math.nan if row["p_within"] is None else row["p_within"] for row in found]
     for row, holm_, bh in zip(found, holm(p), benjamini_hochberg(p), strict=True):
