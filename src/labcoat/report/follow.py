@@ -30,8 +30,8 @@ def follow(
 ) -> None:
     """Embed the codes of the runs at or below some folders, and of those that appear, until none goes on.
 
-    Vectors are kept by the embedder; without one, runs are waited for. A run that cannot be read is left to scoring.
-    A run that may be dead, on another machine, is waited for as well, which is told to ``report``.
+    A model's vectors are in its cache then; without an embedder runs are waited for only. A run that cannot be read is
+    left to scoring. One that may be dead, on another machine, is waited for as well, which is told to ``report``.
 
     Raises:
         InputError: there is no run.
