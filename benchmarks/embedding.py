@@ -4,9 +4,9 @@
 
 Needs the extra `embed`. A run is 101 snapshots of the first 300 lines of a module of the standard library, each an edit
 of the one before (chain) or of the best so far, of which 15 % are accepted (climb); the byte-pair vocabulary is learnt
-from the standard library. Without --model the weights are random, of the size of
-graphcodebert-base: fine for speed, and for that equal texts give equal vectors, and nothing else. With a model's folder
-the command also shows what its summed and its averaged vectors measure.
+from the standard library. Without --model the weights are random, of the size of graphcodebert-base: good for
+measuring speed and that both ways give the same vectors, and for nothing else. With a model's folder the command also
+shows what its summed and its averaged vectors measure.
 
 It exits 1 if a cached vector differs from the plain loop's by more than 1e-4, or the averaged variant saves less than
 five times the tokens on edits of five lines.
@@ -98,10 +98,10 @@ def savings(model: GraphCodeBERT, cache: Cache) -> float:
             plain = 0
             for pool in ("sum", "mean"):
                 embedder = Windowed("counted", model, pool, cache)
-                windows, tokens, fresh = map(sum, zip(*(counts(embedder, run) for run in runs), strict=True))
+                number, tokens, fresh = map(sum, zip(*(counts(embedder, run) for run in runs), strict=True))
                 plain = plain or tokens  # of both: what the plain loop with fixed windows has to read
-                row.append(f"{windows / len(runs) / (STEPS + 1):.1f}")
-                row += [f"{tokens / windows:.0f}"] if pool == "mean" else []
+                row.append(f"{number / len(runs) / (STEPS + 1):.1f}")
+                row += [f"{tokens / number:.0f}"] if pool == "mean" else []
                 row.append(f"{plain / fresh:.1f}x")
                 if pool == "mean" and "5 lines" in name:
                     least = min(least, plain / fresh)

@@ -111,10 +111,9 @@ class Spent:
         self._add(usage, cost)
 
     def _add(self, tokens: Mapping[str, Any], cost: float | None) -> None:
-        own = vars(self)  # a run has thousands of effects
         for part in PARTS:
             if count := tokens.get(part):
-                own[part] += count
+                setattr(self, part, getattr(self, part) + count)
         self.usd = None if cost is None or self.usd is None else self.usd + cost
 
     def to_json(self) -> dict[str, Any]:

@@ -91,8 +91,8 @@ class Landscape:
         """
         point = {name: _positive(constants, name) for name in self.names}
         code = ",".join(f"{value!r}" for value in point.values())
-        begun = any(value != START for value in point.values())
-        if begun and self._draw("fails", code) < self.knobs.failing:
+        moved = any(value != START for value in point.values())
+        if moved and self._draw("fails", code) < self.knobs.failing:
             raise ValueError("loss is nan: training diverged with these constants")
         height = self.height(point, split)
         if split == "val" and self.knobs.noise:

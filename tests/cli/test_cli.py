@@ -308,6 +308,14 @@ def test_a_table_that_is_too_wide_goes_in_parts_that_name_their_rows(
     ]
 
 
+def test_a_head_is_folded_before_a_word_of_the_last_column_leaves_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal(monkeypatch, 48)
+    table.print_table(["arm", "a head of many words", "last"], [["x", "1", "a-word-of-22-character"]])
+    assert capsys.readouterr().out.splitlines()[-1] == "x    1      a-word-of-22-character"
+
+
 def test_rows_of_sentences_go_below_each_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,7 +97,13 @@ def test_what_cannot_be_read_is_passed_over_and_nothing_at_all_is_said(simulate:
     follow([tmp_path], Kept(), Told(), print, lambda seconds: None)
     with pytest.raises(InputError, match="no run there"):
         follow([tmp_path / "nothing"], Kept(), Told(), print, lambda seconds: None)
-    follow([tmp_path], None, Told(), print, lambda seconds: None)
+
+
+def test_without_an_embedder_no_code_is_counted(simulate: Simulate, tmp_path: Path) -> None:
+    simulate("random", steps=2)
+    told = Told()
+    follow([tmp_path], None, told, print, lambda seconds: None)
+    assert told.done == told.total == 0
 
 
 def test_a_run_of_another_machine_is_waited_for_and_named(simulate: Simulate, tmp_path: Path) -> None:

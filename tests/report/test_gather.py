@@ -383,8 +383,18 @@ def test_entries_of_runs_that_are_gone_go_too(simulate: Simulate, tmp_path: Path
     simulate("random", steps=3, seed=2)
     read(tmp_path, index)
     with contextlib.closing(sqlite3.connect(index)) as table:
-        folders = {folder for (folder,) in table.execute("SELECT folder FROM entries")}
-    assert folders == {str(kept), str(kept.parent / "2")}
+        folders = {Path(os.fsdecode(folder)) for (folder,) in table.execute("SELECT folder FROM entries")}
+    assert folders == {kept, kept.parent / "2"}
+
+
+def test_a_folder_whose_name_is_no_text_is_kept_like_any_other(
+    simulate: Simulate, tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = simulate("random", steps=2).folder
+    folder.rename(place := tmp_path / os.fsdecode(b"no\xfftext"))
+    before = read(place, index)
+    monkeypatch.setattr(reading, "facts", lambda folder: pytest.fail("it is read again"))
+    assert read(place, index) == before
 
 
 def test_an_index_that_breaks_while_it_is_used_is_lost_and_made_anew(

@@ -25,7 +25,7 @@ from labcoat.scoring.measures import Mode
 from labcoat.scoring.process import DIMENSIONS
 from labcoat.scoring.runs import Run
 from labcoat.scoring.table import Row, distinct, rounds, rows
-from labcoat.scoring.tables import tables
+from labcoat.scoring.tables import mean, tables
 from tests.scoring.made import ERROR, made, placed
 
 
@@ -281,6 +281,14 @@ def test_a_row_holds_all_that_further_statistics_need() -> None:
     (row,) = rows([made(seed=4)], {}, "paper")
     assert isinstance(row, Row) and (row.arm, row.task, row.round, row.run.seed) == ("greedy", "fml/task", 1, 4)
     assert row.score.improvement == pytest.approx(0.1)
+
+
+def test_a_mean_whose_sum_is_no_number_keeps_its_sign() -> None:
+    values = {"greedy": -1.5e308, "random": 0.0}
+    runs = [made(test=test, metric=UNBOUNDED, strategy=arm, seed=s) for arm, test in values.items() for s in range(2)]
+    assert mean([-1.5e308] * 2) == -1.5e308
+    rates = {arm["arm"]: arm["win_rate_over_tasks"]["rate"] for arm in scored(runs)["arms"]}
+    assert rates == {"greedy": 0.0, "random": 1.0}
 
 
 def test_an_infinite_improvement_has_no_mean_and_no_deviation() -> None:

@@ -83,8 +83,8 @@ def _call() -> str | int | None:
         if error.errno not in REFUSED:
             raise
         place = f"{error.filename}: " if error.filename else ""
-        remedy = "choose another place, or put this right"
-        return _complain(f"{place}{error.strerror}; {remedy}", CannotRunHere.exit_code)
+        says = f"{place}{error.strerror}; choose another place, or put this right"
+        return _complain(says, CannotRunHere.exit_code)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # the parser makes exit code 1 of it
             if not any(map(_has_no_reader, (sys.stdout, sys.stderr))):

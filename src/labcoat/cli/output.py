@@ -47,8 +47,7 @@ def fold(text: str, width: int | None, indent: int = 0) -> list[str]:
     """``text`` in lines of at most ``width``, all but the first indented; a longer word stays whole."""
     if width is None:
         return [text]
-    room = max(width, indent + 20) if indent else max(width, 1)
-    hang = " " * indent
+    room, hang = max(width, indent + 20 if indent else 1), " " * indent
     lines = textwrap.wrap(text, room, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
     return lines or [""]
 

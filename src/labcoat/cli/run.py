@@ -149,7 +149,7 @@ def print_estimate(plan: Any) -> None:
     print()
     print_table(["purpose", "estimate", "calls", "tokens in", "tokens out", "USD"], rows)
     print()
-    say("All if every trial is valid and none is better than the baseline. Assumed are")
+    say("All suppose that every trial is valid and none is better than the baseline. Assumed are")
     for name, guess in GUESSES.items():
         files = " and the editable files" if guess.whole_files else ""
         thought = f", {guess.reasoning:,} tokens of reasoning before each" if guess.reasoning else ""

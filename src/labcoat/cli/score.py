@@ -51,7 +51,6 @@ def score(
     """Score runs: improvement, win rates, process metrics."""
     from labcoat.cli.progress import counting
     from labcoat.report import scored
-    from labcoat.report.follow import follow as wait
     from labcoat.report.formats import as_csv, markdown, place, write
     from labcoat.report.gather import find, gather
     from labcoat.report.sheets import sheets
@@ -62,6 +61,8 @@ def score(
     try:
         with ended_by_signals():
             if follow:
+                from labcoat.report.follow import follow as wait
+
                 os.nice(IDLE)
                 wait(runs, chosen, counting, lambda text: say(text, sys.stderr, 2))
             folders = find(runs)

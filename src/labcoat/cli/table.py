@@ -42,7 +42,7 @@ def _parts(table: list[list[str]], keys: int, whole: int) -> list[list[list[str]
     """The columns of a table, dealt to parts that fit."""
     parts = [table[:keys]]
     for number, column in enumerate(table[keys:], keys + 1):
-        needed = _narrow(column) if number < len(table) else min(_narrow(column), FOLDED)
+        needed = _narrow(column) if number < len(table) else _folded(column, whole)
         if len(parts[-1]) > keys and sum(_narrow(beside) + GAP for beside in parts[-1]) + needed > whole:
             parts.append(table[:keys])
         parts[-1] = [*parts[-1], column]
@@ -54,8 +54,7 @@ def _print_part(table: Sequence[Sequence[str]], whole: int | None, cut: bool) ->
 
     widths = [max(map(cell_len, column)) for column in table]
     if whole is not None and _across(widths) > whole:
-        *narrow, last = map(_narrow, table)
-        last = min(last, FOLDED)
+        narrow, last = [*map(_narrow, table[:-1])], _folded(table[-1], whole)
         before = widths[:-1] if _across([*widths[:-1], last]) <= whole else narrow
         widths = [*before, min(widths[-1], max(last, whole - _across([*before, 0])))]
     for number, cells in enumerate(zip(*table, strict=True)):
@@ -75,6 +74,14 @@ def _narrow(column: Sequence[str]) -> int:
 
     head, *cells = column
     return max(map(cell_len, [*head.split(), *cells]), default=0)
+
+
+def _folded(column: Sequence[str], whole: int) -> int:
+    """Width of a column whose cells are folded, too; its words stay whole if half of the terminal holds them."""
+    from rich.cells import cell_len
+
+    longest = max((cell_len(word) for cell in column for word in cell.split()), default=0)
+    return min(_narrow(column), max(FOLDED, min(longest, whole // 2)))
 
 
 def _across(widths: Sequence[int]) -> int:

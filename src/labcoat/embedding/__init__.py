@@ -13,7 +13,7 @@ __all__ = ["KNOWN", "Embedder", "in_portions", "load", "text_of"]
 
 Vector = list[float]
 PORTION = 8
-"""Texts that are embedded at once: many enough to fill a batch of windows, few enough to see that it goes on."""
+"""Texts that are embedded at once: enough to fill a batch of windows, few enough to see that it goes on."""
 
 KNOWN = {
     "tokens": "hashed counts of tokens and token pairs; offline, at once",

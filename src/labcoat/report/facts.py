@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from labcoat.history import History
 from labcoat.journal import Event
 from labcoat.manifest import Manifest
 from labcoat.record import RECORD
+from labcoat.report.counting import Count
 from labcoat.report.opened import opened
 from labcoat.scoring.measures import Mode
 from labcoat.scoring.process import shape
@@ -122,10 +123,18 @@ def worked(events: Sequence[Event]) -> float:
     return total
 
 
-def geometry(folder: Path, embedder: Embedder, trials: int, count: Callable[[int], None]) -> Geometry:
-    """Embed every code of the baseline and the first ``trials`` of a run once; it may have gone on meanwhile.
+def embedded(texts: Sequence[str], embedder: Embedder, count: Count) -> dict[str, list[float]]:
+    """Vectors by text; each of the texts is counted, and those that are equal are embedded once."""
+    vectors: dict[str, list[float]] = {}
+    for portion in in_portions(texts, embedder):
+        vectors |= portion
+        count(len(portion))
+    count(len(texts) - len(vectors))
+    return vectors
 
-    ``count`` is told of distinct codes as they are done.
+
+def geometry(folder: Path, embedder: Embedder, trials: int, count: Count) -> Geometry:
+    """Embed every code of the baseline and the first ``trials`` of a run; it may have gone on meanwhile.
 
     Raises:
         InputError: its folder is not sound, or it has fewer trials now.
@@ -136,10 +145,7 @@ def geometry(folder: Path, embedder: Embedder, trials: int, count: Callable[[int
         texts = [history.text(step) for step in steps]
     if len(steps) <= trials:
         raise InputError(f"{folder}: another run took its place meanwhile; give the same command again")
-    vectors: dict[str, list[float]] = {}
-    for portion in in_portions(texts, embedder):
-        vectors |= portion
-        count(len(portion))
+    vectors = embedded(texts, embedder, count)
     baseline, *codes = [vectors[text] for text in texts]
     valid = [code for code, step in zip(codes, steps[1:], strict=True) if step.outcome.ok]
     of: dict[Mode, list[list[float]]] = {"paper": valid, "released": codes}

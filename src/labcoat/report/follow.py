@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from labcoat.embedding import Embedder, in_portions
+from labcoat.embedding import Embedder
 from labcoat.journal.lock import elsewhere, holder, working
 from labcoat.report.counting import Count, Counting
+from labcoat.report.facts import embedded
 from labcoat.report.gather import UNSOUND, find
 from labcoat.report.index import stamp
 from labcoat.report.opened import opened
@@ -29,8 +30,8 @@ def follow(
 ) -> None:
     """Embed the codes of the runs at or below some folders, and of those that appear, until none goes on.
 
-    Vectors are kept by the embedder; without one, runs are waited for. A run that cannot be read is left to scoring.
-    A run that may be dead, on another machine, is waited for as well, which is told to ``report``.
+    A model's vectors are in its cache then; without an embedder runs are waited for only. A run that cannot be read is
+    left to scoring. One that may be dead, on another machine, is waited for as well, which is told to ``report``.
 
     Raises:
         InputError: there is no run.
@@ -68,11 +69,10 @@ class _Seen:
         with contextlib.suppress(*UNSOUND):
             with opened(self.folder) as history:
                 texts = [history.text(step) for step in history.steps[self.steps :]]
-            count(0, more=len(texts))
-            for portion in in_portions(texts, embedder) if embedder else ():
-                count(len(portion))
-            count(len(texts) - len(set(texts)))
             self.steps += len(texts)
+            if embedder:
+                count(0, more=len(texts))
+                embedded(texts, embedder, count)
         return True
 
     def _goes_on(self, report: Callable[[str], None]) -> bool:

@@ -95,21 +95,16 @@ def _facts(folder: Path, index: Index) -> Run:
 
 
 def _geometry(run: Run, embedder: Embedder, kind: str, index: Index, count: Count) -> Geometry:
-    folder, done = Path(run.folder), 0
+    folder = Path(run.folder)
     stamped = stamp(folder)
-
-    def counted(codes: int) -> None:
-        nonlocal done
-        done += codes
-        count(codes)
-
     entry: dict[str, Any] | None = index.get(folder, kind, stamped)
     if entry is None or len(entry["distances"]) != len(run.trials):
         from labcoat.report.facts import geometry
 
-        entry = vars(geometry(folder, embedder, len(run.trials), counted))
+        entry = vars(geometry(folder, embedder, len(run.trials), count))
         index.put(folder, kind, stamped, entry)
-    count(1 + len(run.trials) - done)  # what was known, and what is equal to another
+    else:
+        count(1 + len(run.trials))
     return Geometry(entry["shape"], tuple(entry["distances"]))
 
 

@@ -68,7 +68,7 @@ class Index:
         table.execute("PRAGMA synchronous = OFF")  # after a power cut it may have to be made again
         table.execute(
             "CREATE TABLE IF NOT EXISTS entries"
-            " (folder TEXT, kind TEXT, stamp TEXT, entry TEXT, PRIMARY KEY (folder, kind)) WITHOUT ROWID"
+            " (folder BLOB, kind TEXT, stamp TEXT, entry TEXT, PRIMARY KEY (folder, kind)) WITHOUT ROWID"
         )
         return table
 
@@ -77,7 +77,7 @@ class Index:
         query = "SELECT entry FROM entries WHERE folder = ? AND kind = ? AND stamp = ?"
         entry = None
         with self._losing():
-            found = self._table.execute(query, (_name(folder), kind, stamped)).fetchone()
+            found = self._table.execute(query, (_key(folder), kind, stamped)).fetchone()
             entry = json.loads(found[0]) if found else None
         return entry
 
@@ -87,7 +87,7 @@ class Index:
         with self._losing(), self._table:
             self._table.execute(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?)",
-                (_name(folder), kind, stamped, json.dumps(entry)),
+                (_key(folder), kind, stamped, json.dumps(entry)),
             )
 
     @contextmanager
@@ -123,6 +123,6 @@ class Index:
         self.close()
 
 
-def _name(folder: Path) -> str:
-    """The folder's, where bytes that are no text are written out."""
-    return str(folder.resolve()).encode(errors="backslashreplace").decode()
+def _key(folder: Path) -> bytes:
+    """Its name as the system has it, which need not be text."""
+    return os.fsencode(folder.resolve())

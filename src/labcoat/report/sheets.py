@@ -244,7 +244,7 @@ def _correlations(found: Mapping[str, Any]) -> Sheet:
     note = (
         "ρ: Spearman's correlation with the normalised test improvement over n runs, p by Student's t as if runs were "
         "independent, which runs of one task are not. ρ within: the mean of those within each task, its p by "
-        "exchanging the runs of each task, and what is left of it for as many metrics (Holm, BH)."
+        "exchanging the runs of each task, and that p adjusted for as many metrics as have one (Holm, BH)."
     )
     head = _head("metric", "ρ", "p", "n", "ρ within", "tasks", "p within", "Holm", "BH")
     return Sheet("correlations", "Process metrics and improvement", note, head, rows)

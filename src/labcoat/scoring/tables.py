@@ -47,7 +47,7 @@ def mean(values: Iterable[float]) -> float:
     try:
         return statistics.fmean(known) if known else math.nan
     except OverflowError:  # their sum is no number any more
-        return math.inf
+        return math.fsum(value / len(known) for value in known)
 
 
 def spread(values: Iterable[float]) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _partition(table: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def _correlations(table: Sequence[Row]) -> list[dict[str, Any]]:
-    """One for each process metric; they are as many tests, so the p-values count how many there are."""
+    """One for each process metric, with the p-values within tasks adjusted for as many tests."""
     found = [_correlation(table, name) for name in DIMENSIONS]
     p = [math.nan if row["p_within"] is None else row["p_within"] for row in found]
     for row, holm_, bh in zip(found, holm(p), benjamini_hochberg(p), strict=True):
