@@ -58,7 +58,7 @@ def test_as_long_as_a_reply_may_be(name: str) -> None:
         parse(reply)
     except Rejected as rejected:
         assert len(rejected.reason) < 1000
-    assert time.process_time() - began < 8  # quadratic time would be minutes
+    assert time.process_time() - began < 2  # quadratic time would be minutes
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -67,7 +67,7 @@ def test_five_megabytes(name: str) -> None:
     began = time.process_time()
     with pytest.raises(Rejected, match="the limit is"):
         parse(start + unit * (5_000_000 // len(unit)))
-    assert time.process_time() - began < 4
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(

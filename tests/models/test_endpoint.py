@@ -317,7 +317,7 @@ def test_a_server_that_never_ends_is_left_at_the_deadline(at: At, stub: Stub) ->
     stub.script = [stub_server.drip]
     begin = time.monotonic()
     at(timeout=0.3).chat(PROMPT, call())
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 2
 
 
 def test_what_was_paid_before_an_endpoint_went_away_is_charged_on_resume(

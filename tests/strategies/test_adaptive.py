@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labcoat.lab import Code, Metric, Prompt, Strategy, Trial
+from labcoat.lab import Code, Metric, Prompt, Trial
 from labcoat.models import Call, Models
 from labcoat.models.scripted import ScriptedModel
 from labcoat.strategies import autoresearch
@@ -393,17 +393,12 @@ def test_it_keeps_the_contract_when_it_branches(rule: Callable[[contract.Case], 
     rule(contract.Case(STRATEGY, SMALL | {"epsilon": 1.0, "shallow_window": 2, "scattered_window": 2}))
 
 
-def test_branches_and_vectors_take_little_more_time_than_the_greedy_phase_alone() -> None:
-    """Each code is embedded once. Beside another search of the same world, as machines differ and are busy."""
-
-    def least(strategy: Strategy, **params: Any) -> tuple[float, Search]:
-        taken = []
-        for _ in range(3):
-            begin = time.process_time()
-            search = World(mixed(100)).search(strategy, params, steps=100)
-            taken.append(time.process_time() - begin)
-        return min(taken), search
-
-    seconds, search = least(STRATEGY, window=10)
-    assert sum("hint" in trial.facts for trial in search.trials) > 30
-    assert seconds < 6 * least(autoresearch.STRATEGY)[0]
+def test_a_hundred_steps_with_branches_and_vectors_take_little_time() -> None:
+    """The quickest of three searches: the others tell of a machine that is busy."""
+    taken = []
+    for _ in range(3):
+        begin = time.process_time()
+        search = World(mixed(100)).search(STRATEGY, {"window": 10}, steps=100)
+        taken.append(time.process_time() - begin)
+        assert sum("hint" in trial.facts for trial in search.trials) > 30
+    assert min(taken) < 0.6

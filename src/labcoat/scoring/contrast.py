@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -20,16 +21,14 @@ class Contrast:
 
     arm: str
     other: str
-    tasks: int
-    cells: int
+    by_task: Mapping[str, Sequence[float]] = field(repr=False)
+    """By how much it is ahead in the rounds of each task."""
     lead: Estimate
     """With an interval from a bootstrap over tasks."""
     signs: Signs
     """Over tasks."""
     p: float
     """Permutation test, the arms exchanged task by task."""
-    p_cells: float
-    """The same cell by cell, as if rounds on one task were independent."""
     holm: float
     """``p`` for this many pairs, after Holm."""
     benjamini_hochberg: float
@@ -37,6 +36,21 @@ class Contrast:
     """The lead with one task left out."""
     needed: Needed
     """What would tell the two apart."""
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that both have."""
+        return len(self.by_task)
+
+    @property
+    def cells(self) -> int:
+        """Rounds on these that both have."""
+        return sum(map(len, self.by_task.values()))
+
+    @cached_property
+    def p_cells(self) -> float:
+        """``p`` cell by cell, as if rounds on one task were independent; in no table, as they are not."""
+        return permutation_test([value / len(values) for values in self.by_task.values() for value in values])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; docs/json.md describes it as a Pair."""
@@ -67,12 +81,10 @@ def contrasts(arms: Mapping[str, Mapping[Cell, float]]) -> list[Contrast]:
     return [
         Contrast(
             *pair,
-            tasks=len(found[pair]),
-            cells=sum(map(len, found[pair].values())),
+            by_task=found[pair],
             lead=bootstrap(list(ahead[pair].values()), fmean),
             signs=sign_test(list(ahead[pair].values())),
             p=own,
-            p_cells=permutation_test([value / len(values) for values in found[pair].values() for value in values]),
             holm=strict,
             benjamini_hochberg=mild,
             without=leave_one_out(ahead[pair]),

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 EXACT = 20
 """Up to so many differences all signs are tried."""
@@ -75,7 +76,7 @@ def permutation_test(parts: Sequence[float], *, seed: int = 0) -> float:
 
     Give the leads on the tasks to exchange the arms task by task; give all differences, each divided by their number on
     its task, to exchange them cell by cell. Up to EXACT parts that are not 0 all signs are tried; above that DRAWS
-    draws, the observed one counted among them (Phipson and Smyth 2010). 1 where nothing differs.
+    draws, see :func:`drawn_p`. 1 where nothing differs.
 
     >>> permutation_test([1.0, 2.0, 3.0])
     0.25
@@ -88,8 +89,12 @@ def permutation_test(parts: Sequence[float], *, seed: int = 0) -> float:
             sums = np.concatenate([sums - size, sums + size])
         return float(np.mean(np.abs(sums) >= observed))
     signs = np.random.default_rng(seed).integers(0, 2, (DRAWS, len(moved)), dtype=np.int8)
-    sums = (2.0 * signs - 1.0) @ moved
-    return float((1 + np.sum(np.abs(sums) >= observed)) / (1 + DRAWS))
+    return drawn_p((2.0 * signs - 1.0) @ moved, observed)
+
+
+def drawn_p(drawn: NDArray[np.float64], observed: float) -> float:
+    """Share of the draws that are at least as far from 0, the observed one among them (Phipson and Smyth 2010)."""
+    return float((1 + np.sum(np.abs(drawn) >= observed)) / (1 + len(drawn)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labcoat.scoring.paired import DRAWS, EXACT
+from labcoat.scoring.paired import DRAWS, EXACT, drawn_p
 
 
 def split_test(one: Sequence[float], other: Sequence[float], *, seed: int = 0) -> float:
@@ -31,4 +31,4 @@ def split_test(one: Sequence[float], other: Sequence[float], *, seed: int = 0) -
         return float(np.mean(np.abs(sums[counts == size] - middle) >= observed))
     rng = np.random.default_rng(seed)
     drawn = np.array([rng.permutation(values)[:size].sum() for _ in range(DRAWS)])
-    return float((1 + np.sum(np.abs(drawn - middle) >= observed)) / (1 + DRAWS))
+    return drawn_p(drawn - middle, observed)

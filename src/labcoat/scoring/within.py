@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labcoat.scoring.comparison import ranks
+from labcoat.scoring.paired import drawn_p
 
 DRAWS = 4_000
 """Draws of the permutation test."""
@@ -46,8 +47,8 @@ def within_tasks(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], *
             drawn += rng.permuted(np.tile(y, (DRAWS, 1)), axis=1) @ x
     if not observed:
         return Within(math.nan, 0, math.nan)
-    as_far = np.abs(drawn) >= abs(math.fsum(observed)) - 1e-9  # sums in another order differ by rounding
-    return Within(fmean(observed), len(observed), float((1 + as_far.sum()) / (1 + DRAWS)))
+    least = abs(math.fsum(observed)) - 1e-9  # sums in another order differ by rounding
+    return Within(fmean(observed), len(observed), drawn_p(drawn, least))
 
 
 def _standardised(values: Sequence[float]) -> NDArray[np.float64]:

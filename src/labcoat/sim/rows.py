@@ -10,8 +10,9 @@ from labcoat.embedding.tokens import HashedTokens
 from labcoat.errors import InputError
 from labcoat.history import History
 from labcoat.running import execute
-from labcoat.scoring.improvement import gain, normalised, position
+from labcoat.scoring.improvement import position
 from labcoat.scoring.opportunity import opportunity_density
+from labcoat.scoring.scale import Scale, clamped
 from labcoat.sim.grid import Cell
 
 
@@ -57,7 +58,7 @@ def run_cell(cell: Cell) -> Row:
 def row(strategy: str, history: History) -> Row:
     """The row of a finished run; ``strategy`` is its name in the tables."""
     metric, references = history.metric, history.manifest.references
-    worst, optimum = metric.worst, references.optimum_test
+    optimum = references.optimum_test
     values = [step.value(metric.name) for step in history.steps]
     baseline, *trials = values
     best = history.best.value(metric.name) if history.best else None
@@ -74,8 +75,8 @@ def row(strategy: str, history: History) -> Row:
         or optimum is None
     ):
         raise InputError(f"{history.folder}: the run has no measurement on test")
-    gains = [gain(value, baseline, metric.direction) for value in trials if value is not None]
-    span = abs(metric.best - (baseline if worst is None else worst))
+    scale, on_test = Scale.of(metric, baseline), Scale.of(metric, test_baseline)
+    gains = [scale.improvement(value) for value in trials if value is not None]
     return Row(
         strategy=strategy,
         landscape=history.manifest.id,
@@ -84,14 +85,12 @@ def row(strategy: str, history: History) -> Row:
         valid=len(gains),
         improving=sum(found > 0 for found in gains),
         phi_opp=references.opportunity_density.mean if references.opportunity_density else None,
-        density=opportunity_density([found / span for found in gains], distances(history)),
+        density=opportunity_density(gains, distances(history)),
         baseline=baseline,
         best=best,
         test_baseline=test_baseline,
         test=test,
-        improvement=normalised(
-            gain(test, test_baseline, metric.direction), metric.best, test_baseline if worst is None else worst
-        ),
+        improvement=clamped(on_test.improvement(test)),
         position=position(test, test_baseline, optimum),
     )
 
