@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,25 +30,20 @@ def clipped(answer: Any) -> Any:
     return answer
 
 
+@dataclass
 class Asking:
     """The model calls of one run."""
 
-    def __init__(
-        self, models: Models, journal: Journal, prices: Prices, rooms: Mapping[str, int],
-        shared: Mapping[str, Mapping[str, int]], seed_for: Callable[[str], int],
-    ) -> None:  # fmt: skip
-        """``rooms`` says how many tokens a prompt of each purpose may have.
-
-        ``shared`` names the calls that a fork took over, with the rooms that held for them; ``seed_for`` gives the
-        seed of the call of that key.
-        """
-        self.models = models
-        self.journal = journal
-        self.prices = prices
-        self.rooms = rooms
-        self.shared = shared
-        self.seed_for = seed_for
-        self.calls = 0
+    models: Models
+    journal: Journal
+    prices: Prices
+    rooms: Mapping[str, int]
+    """How many tokens a prompt of each purpose may have."""
+    shared: Mapping[str, Mapping[str, int]]
+    """The calls that a fork took over, with the rooms that held for them."""
+    seed_for: Callable[[str], int]
+    """The seed of the call of a key."""
+    calls: int = 0
 
     def packed(self, key: str, purpose: str, prompt: Prompt) -> Prompt:
         """The prompt within the room that holds for this call."""

@@ -150,20 +150,6 @@ def test_the_presets_have_the_values_of_the_original_and_of_the_released_port() 
 # --- what the model sees ------------------------------------------------------------------------------------------
 
 
-def test_a_draft_sees_the_baseline_and_the_memory_with_ideas_metrics_and_reviews() -> None:
-    _, seen = play(STRATEGY, [0.7, None])
-    first, second = (prompt for purpose, prompt in seen if purpose == "idea")
-    assert [part.name for part in first.parts] == ["task", "metric", "file", "instruction"]
-    assert second.files == first.files and "EPOCHS = 5\n" in second.files["train.py"]
-    assert second.get("metric") == "Baseline: score = 0.5 (higher is better)"
-    assert second.get("history").splitlines() == [
-        "Solutions so far, oldest first:",
-        "- score = 0.7 (higher is better)",
-        "  Idea: idea 0",
-        "  Review: review 1",
-    ]
-
-
 def test_an_improvement_sees_the_code_of_the_best_and_its_metric() -> None:
     found, seen = play(STRATEGY, [0.7, 0.9, 0.8, None], num_drafts=3, debug_prob=0.0)
     (_, prompt), (_, edit) = seen[-2:]
